@@ -23,7 +23,7 @@ typedef enum sg_step_error_t {
   SG_STEP_ERROR_FIRST_OFFSET = 3,
   // query_start_loc decreases at this sequence; value is its length.
   SG_STEP_ERROR_DECREASING_OFFSET = 4,
-  // query_start_loc ends beyond the token capacity; value is the end.
+  // query_start_loc passes the token capacity here; value is the offset.
   SG_STEP_ERROR_TOKEN_COUNT = 5,
   // A slot of a non-empty sequence is not below the slot count; value is it.
   SG_STEP_ERROR_SLOT_RANGE = 6,
@@ -79,10 +79,8 @@ typedef struct sg_batch_entry_header_t {
   // Number of the step that this entry holds; steps are numbered from 1.
   uint64_t step;
   int32_t sequence_count;
-  int32_t token_count;
-  // Rows of chunk_indices, for SG_TABLES_HOST.
+  // Rows of chunk_indices that follow, for SG_TABLES_HOST; otherwise 0.
   int32_t chunk_count;
-  int32_t reserved;
 } sg_batch_entry_header_t;
 
 // Where the arrays of an entry start. The capacities are those of the ring,
@@ -93,9 +91,11 @@ typedef struct sg_batch_entry_layout_t {
   uint32_t query_start_loc_offset;  // int32 [sequence_capacity + 1]
   uint32_t computed_lens_offset;    // int32 [sequence_capacity]
   uint32_t slots_offset;            // int32 [sequence_capacity]
+  uint32_t source_slots_offset;     // int32 [sequence_capacity], see verify.h
   uint32_t chunk_indices_offset;    // int32 [chunk_capacity][2], host tables
   uint32_t chunk_offsets_offset;    // int64 [sequence_capacity + 1], likewise
   uint32_t entry_bytes;             // distance between entries
+  uint32_t reserved;
 } sg_batch_entry_layout_t;
 
 // Progress of the device through the ring, in device memory.
