@@ -17,8 +17,9 @@ static int64_t offset_at(const sg_chunk_metadata_params_t* p, int32_t n) {
   return ((const int32_t*)p->query_start_loc)[n];
 }
 
+// Offsets are not trusted: the difference of two may wrap.
 static int64_t length_at(const sg_chunk_metadata_params_t* p, int32_t n) {
-  return offset_at(p, n + 1) - offset_at(p, n);
+  return (int64_t)((uint64_t)offset_at(p, n + 1) - (uint64_t)offset_at(p, n));
 }
 
 static bool is_decode(const sg_chunk_metadata_params_t* p, int32_t n) {
