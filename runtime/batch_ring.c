@@ -137,17 +137,22 @@ static void write_arrays(const sg_batch_ring_t* ring, const sg_batch_t* batch,
          count * sizeof(int32_t));
 }
 
+sg_status_t sg_batch_ring_check_room(const sg_batch_ring_t* ring,
+                                     int32_t count) {
+  int64_t in_flight = sg_batch_ring_in_flight(ring);
+  if (in_flight + count <= ring->depth) return sg_status_ok();
+  return sg_status_make(SG_STATUS_BUSY,
+                        "batch ring: %lld steps in flight and %d wanted, depth "
+                        "is %d",
+                        (long long)in_flight, count, ring->depth);
+}
+
 sg_status_t sg_batch_ring_write(sg_batch_ring_t* ring,
                                 const sg_program_t* program,
                                 const sg_batch_t* batch,
                                 const int32_t* source_slots, uint64_t ahead) {
   uint64_t step = ring->next_step + ahead;
-  int64_t in_flight = sg_batch_ring_in_flight(ring) + (int64_t)ahead;
-  if (in_flight >= ring->depth) {
-    return sg_status_make(SG_STATUS_BUSY,
-                          "batch ring: %lld steps in flight, depth is %d",
-                          (long long)in_flight, ring->depth);
-  }
+  SG_RETURN_IF_ERROR(sg_batch_ring_check_room(ring, (int32_t)ahead + 1));
   unsigned char* entry = ring->entries + (step % (uint64_t)ring->depth) *
                                              (size_t)ring->layout.entry_bytes;
   write_arrays(ring, batch, source_slots, entry);

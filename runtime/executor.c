@@ -172,7 +172,8 @@ static sg_status_t bind_on_device(sg_executor_t* executor,
                                   size_t binding_count) {
   // Graphs in flight use the old addresses.
   if (executor->binding_count > 0) {
-    SG_RETURN_IF_HIP_ERROR(hipDeviceSynchronize);
+    SG_RETURN_IF_ERROR(
+        sg_status_from_hip(hipDeviceSynchronize(), "hipDeviceSynchronize"));
   }
   sg_graph_cache_clear(&executor->cache);
   for (size_t i = 0; i < binding_count; ++i) {

@@ -137,7 +137,6 @@ static sg_status_t write_entries(sg_executor_t* executor,
                                  const sg_batch_t* batch, bool verified) {
   const sg_program_t* program = executor->program;
   if (verified) {
-    // The later entry goes first: when it is refused nothing was written.
     sg_batch_t renumbered = sg_shadow_batch(&executor->shadow, program, batch);
     SG_RETURN_IF_ERROR(sg_batch_ring_write(&executor->ring, program,
                                            &renumbered, batch->slots, 1));
@@ -234,12 +233,16 @@ static sg_status_t run_on_device(sg_executor_t* executor,
       sg_batch_summarize(batch, executor->shapes->limits, &report->batch));
   sg_shape_choice_t choice;
   SG_RETURN_IF_ERROR(choose(executor, &report->batch, &choice));
+  report->verified = is_verified(executor);
+  sg_status_t room =
+      sg_batch_ring_check_room(&executor->ring, report->verified ? 2 : 1);
+  if (!sg_status_is_ok(room)) {
+    ++executor->statistics.busy_calls;
+    return room;
+  }
   sg_graph_entry_t* entry;
   SG_RETURN_IF_ERROR(find_graph(executor, &choice, &report->captured, &entry));
-  report->verified = is_verified(executor);
-  sg_status_t status = write_entries(executor, batch, report->verified);
-  if (status.code == SG_STATUS_BUSY) ++executor->statistics.busy_calls;
-  SG_RETURN_IF_ERROR(status);
+  SG_RETURN_IF_ERROR(write_entries(executor, batch, report->verified));
   report->step = executor->ring.next_step;
   SG_RETURN_IF_ERROR(enqueue_step(executor, &report->batch, stream,
                                   report->verified, &choice, entry));
@@ -260,6 +263,8 @@ sg_status_t sg_executor_run(sg_executor_t* executor, const sg_batch_t* batch,
   SG_RETURN_IF_ERROR(sg_device_scope_enter(executor->options.device, &scope));
   sg_status_t status = run_on_device(executor, batch, stream, &report);
   sg_device_scope_leave(&scope);
-  if (sg_status_is_ok(status) && out_report != NULL) *out_report = report;
+  if (!sg_status_is_ok(status) || out_report == NULL) return status;
+  report.has_error = sg_batch_ring_take_error(&executor->ring, &report.error);
+  *out_report = report;
   return status;
 }
