@@ -48,6 +48,10 @@ void sg_batch_ring_deinitialize(sg_batch_ring_t* ring);
 // Steps handed out whose end the device has not announced.
 int64_t sg_batch_ring_in_flight(const sg_batch_ring_t* ring);
 
+// SG_STATUS_BUSY with the numbers unless |count| more steps can be written.
+SG_MUST_USE sg_status_t sg_batch_ring_check_room(const sg_batch_ring_t* ring,
+                                                 int32_t count);
+
 // Writes |batch| as step next_step + |ahead|. |source_slots| is NULL, or as
 // long as the batch for a step that verifies (verify_layout.h). |program|
 // builds host tables where its ring entries carry them. SG_STATUS_BUSY with

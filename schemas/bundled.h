@@ -8,6 +8,8 @@
 
 #include <stddef.h>
 
+#include "runtime/base/status.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -32,6 +34,13 @@ const sg_bundled_file_t* sg_bundled_list(sg_bundled_kind_t kind,
 // The file of |kind| called |name|, or NULL.
 const sg_bundled_file_t* sg_bundled_find(sg_bundled_kind_t kind,
                                          const char* name);
+
+// Returns |status|, what reading |name_or_path| as a file gave. If that failed
+// to open and looks like a name (no '/', not ending in ".json"), returns
+// SG_STATUS_NOT_FOUND with the bundled names instead.
+SG_MUST_USE sg_status_t sg_bundled_explain(sg_status_t status,
+                                           sg_bundled_kind_t kind,
+                                           const char* name_or_path);
 
 #ifdef __cplusplus
 }
