@@ -189,15 +189,19 @@ static int32_t build_tables(void* self, const int32_t* query_lens,
 static void lay_out(toy_program_t* toy, sg_shape_limits_t limits,
                     int32_t slot_count) {
   size_t n = (size_t)limits.max_sequences;
-  size_t chunks = (size_t)sg_chunk_capacity(limits.max_tokens,
-                                            limits.max_sequences,
-                                            TOY_CHUNK_SIZE);
-  size_t stamps = (size_t)(slot_count > limits.max_sequences
-                               ? slot_count
-                               : limits.max_sequences + 1) +
-                  1;
-  const size_t bytes[] = {sizeof(sg_batch_counts_t), 4 * (n + 1), 4 * n, 4 * n,
-                          8 * chunks, 8 * (n + 1), 8 * stamps};
+  size_t chunks = (size_t)sg_chunk_capacity(
+      limits.max_tokens, limits.max_sequences, TOY_CHUNK_SIZE);
+  size_t stamps =
+      (size_t)(slot_count > limits.max_sequences ? slot_count
+                                                 : limits.max_sequences + 1) +
+      1;
+  const size_t bytes[] = {sizeof(sg_batch_counts_t),
+                          4 * (n + 1),
+                          4 * n,
+                          4 * n,
+                          8 * chunks,
+                          8 * (n + 1),
+                          8 * stamps};
   size_t offset = 0;
   for (int i = 0; i < 7; ++i) {
     toy->regions[i] = (sg_arena_region_t){"part", offset, bytes[i]};
@@ -212,8 +216,7 @@ void toy_program_initialize(toy_program_t* toy, sg_shape_limits_t limits,
   memset(toy, 0, sizeof(*toy));
   lay_out(toy, limits, slot_count);
   size_t rows = 8 * (size_t)limits.max_tokens;
-  toy->specs[TOY_X] =
-      (sg_buffer_spec_t){"x", SG_BUFFER_INPUT, 0, 8, 8, rows};
+  toy->specs[TOY_X] = (sg_buffer_spec_t){"x", SG_BUFFER_INPUT, 0, 8, 8, rows};
   toy->specs[TOY_STATE] = (sg_buffer_spec_t){
       "state", SG_BUFFER_POOL, 0, 8, 8, 8 * (size_t)slot_count};
   toy->specs[TOY_O] = (sg_buffer_spec_t){"o", SG_BUFFER_OUTPUT, 0, 8, 8, rows};
