@@ -97,6 +97,22 @@ static void test_json_writer_indented(void** state) {
   assert_finishes_as(&writer, indented_sample);
 }
 
+static void test_json_writer_inline_outermost(void** state) {
+  (void)state;
+  sg_json_writer_t writer;
+  start(&writer, 1);
+  sg_json_writer_begin_inline_array(&writer);
+  sg_json_writer_int64(&writer, 1);
+  sg_json_writer_begin_object(&writer);
+  sg_json_writer_key(&writer, "a");
+  sg_json_writer_bool(&writer, false);
+  sg_json_writer_key(&writer, "b");
+  sg_json_writer_null(&writer);
+  sg_json_writer_end_object(&writer);
+  sg_json_writer_end_array(&writer);
+  assert_finishes_as(&writer, "[1, {\"a\": false, \"b\": null}]\n");
+}
+
 static void test_json_writer_file(void** state) {
   (void)state;
   FILE* file = tmpfile();
@@ -331,6 +347,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_json_writer_compact),
       cmocka_unit_test(test_json_writer_indented),
+      cmocka_unit_test(test_json_writer_inline_outermost),
       cmocka_unit_test(test_json_writer_file),
       cmocka_unit_test(test_json_writer_file_that_cannot_be_written),
       cmocka_unit_test(test_json_writer_strings),
