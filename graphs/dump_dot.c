@@ -10,9 +10,17 @@
 #include "graphs/dump.h"
 #include "graphs/dump_value.h"
 
-// Colours that a reader can tell apart, by op; ops beyond them share.
+// Colours that a reader can tell apart.
 static const char* const fills[] = {"#dbe9f6", "#fde5cd", "#dcf0dc", "#f3dcee",
                                     "#fff4c2", "#e3def3", "#d5f0ee", "#f6d9d9"};
+
+enum { FILL_COUNT = sizeof(fills) / sizeof(fills[0]) };
+
+// The ops that have a colour each, in the order in which nodes bring them.
+typedef struct palette_t {
+  const char* ops[FILL_COUNT];
+  size_t count;
+} palette_t;
 
 // Writes |text| inside a quoted string.
 static void write_escaped(const char* text, FILE* file) {
@@ -22,12 +30,13 @@ static void write_escaped(const char* text, FILE* file) {
   }
 }
 
-// The same op has the same colour in all graphs of a dump, and in dumps of the
-// same step: its colour is that of its name.
-static const char* fill_of(const char* op) {
-  uint32_t hash = 2166136261u;
-  for (; *op != '\0'; ++op) hash = (hash ^ (unsigned char)*op) * 16777619u;
-  return fills[(hash >> 8) % (sizeof(fills) / sizeof(fills[0]))];
+// Ops beyond the colours there are share the last one.
+static const char* fill_of(palette_t* palette, const char* op) {
+  size_t i = 0;
+  while (i < palette->count && strcmp(palette->ops[i], op) != 0) ++i;
+  if (i == palette->count && i < FILL_COUNT)
+    palette->ops[palette->count++] = op;
+  return fills[i < FILL_COUNT ? i : FILL_COUNT - 1];
 }
 
 static void write_tooltip(const sg_dump_t* dump, const sg_node_table_t* nodes,
@@ -46,20 +55,24 @@ static void write_tooltip(const sg_dump_t* dump, const sg_node_table_t* nodes,
 }
 
 static void write_node(const sg_dump_t* dump, size_t graph_index,
-                       const sg_node_table_t* nodes, size_t index, FILE* file) {
+                       const sg_node_table_t* nodes, size_t index,
+                       palette_t* palette, FILE* file) {
   const sg_node_t* node = &nodes->nodes[index];
   fprintf(file, "      g%zu_n%zu [label=\"%zu  ", graph_index, index, index);
   write_escaped(node->kernel->name, file);
-  fprintf(file, "\\n%u x %u threads", node->grid, node->block);
+  fprintf(file, "\\n%u %s x %u %s", node->grid,
+          node->grid == 1 ? "block" : "blocks", node->block,
+          node->block == 1 ? "thread" : "threads");
   if (node->shared_bytes > 0) fprintf(file, ", %u B", node->shared_bytes);
-  fprintf(file, "\", fillcolor=\"%s\", tooltip=\"", fill_of(node->kernel->op));
+  fprintf(file, "\", fillcolor=\"%s\", tooltip=\"",
+          fill_of(palette, node->kernel->op));
   write_tooltip(dump, nodes, node, file);
   fputs("\"];\n", file);
 }
 
 static void write_layer(const sg_dump_t* dump, size_t graph_index,
                         const sg_node_table_t* nodes, int32_t layer,
-                        FILE* file) {
+                        palette_t* palette, FILE* file) {
   if (layer >= 0) {
     fprintf(file, "    subgraph cluster_g%zu_layer%" PRId32 " {\n", graph_index,
             layer);
@@ -71,12 +84,13 @@ static void write_layer(const sg_dump_t* dump, size_t graph_index,
   }
   for (size_t i = 0; i < nodes->node_count; ++i) {
     if (nodes->nodes[i].layer != layer) continue;
-    write_node(dump, graph_index, nodes, i, file);
+    write_node(dump, graph_index, nodes, i, palette, file);
   }
   if (layer >= 0) fputs("    }\n", file);
 }
 
-static void write_graph(const sg_dump_t* dump, size_t index, FILE* file) {
+static void write_graph(const sg_dump_t* dump, size_t index, palette_t* palette,
+                        FILE* file) {
   const sg_shape_t* shape = dump->graphs[index].shape;
   const sg_node_table_t* nodes = dump->graphs[index].nodes;
   fprintf(file, "  subgraph cluster_g%zu {\n    label=\"", index);
@@ -90,7 +104,7 @@ static void write_graph(const sg_dump_t* dump, size_t index, FILE* file) {
     if (nodes->nodes[i].layer > last_layer) last_layer = nodes->nodes[i].layer;
   }
   for (int32_t layer = -1; layer <= last_layer; ++layer) {
-    write_layer(dump, index, nodes, layer, file);
+    write_layer(dump, index, nodes, layer, palette, file);
   }
   for (size_t i = 0; i < nodes->edge_count; ++i) {
     fprintf(file, "    g%zu_n%u -> g%zu_n%u;\n", index, nodes->edges[i].from,
@@ -106,13 +120,17 @@ sg_status_t sg_dump_write_dot(const sg_dump_t* dump, FILE* file) {
   write_escaped(dump->model, file);
   fprintf(file, ", target %s\";\n", dump->target->name);
   fputs(
-      "  labelloc=t; fontname=\"Helvetica\"; fontsize=14; compound=true;\n"
+      "  labelloc=t; labeljust=l; fontname=\"Helvetica\"; fontsize=14; "
+      "compound=true;\n"
       "  nodesep=0.25; ranksep=0.25;\n"
       "  node [shape=box, style=\"rounded,filled\", color=\"#808080\", "
       "fontname=\"Helvetica\", fontsize=11];\n"
       "  edge [color=\"#606060\", arrowsize=0.7];\n",
       file);
-  for (size_t i = 0; i < dump->graph_count; ++i) write_graph(dump, i, file);
+  palette_t palette = {.count = 0};
+  for (size_t i = 0; i < dump->graph_count; ++i) {
+    write_graph(dump, i, &palette, file);
+  }
   fputs("}\n", file);
   return sg__dump_finish(file);
 }
