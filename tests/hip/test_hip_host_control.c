@@ -95,6 +95,7 @@ static void test_a_thousand_queued_steps_allocate_nothing(void** state) {
   sg_hip_host_get_counters(&counters);
   assert_int_equal(counters.pool_growths, 1);
   assert_int_equal(counters.allocations, 1);
+  conformance_let_run();
   conformance_gate_open(&gate);
   conformance_read(numbers, &value, 1);
   assert_int_equal(value, 4 * STEPS);
@@ -163,6 +164,7 @@ static void test_a_fault_breaks_the_device(void** state) {
   assert_hip_ok(sg_hip_host_enqueue_fault(stream, hipErrorIllegalAddress));
   assert_hip_ok(hipGraphLaunch(exec, stream));
   assert_hip_ok(hipEventRecord(event, stream));
+  conformance_let_run();
   conformance_gate_open(&gate);
   assert_hip(hipErrorIllegalAddress, hipStreamSynchronize(stream));
   // And it stays broken for every kind of call.
@@ -407,6 +409,7 @@ static void test_host_functions_run_in_stream_order(void** state) {
   conformance_gate_t gate = conformance_gate_close(stream);
   assert_hip_ok(hipLaunchHostFunc(stream, set_flag, &flag));
   assert_int_equal(flag, 0);
+  conformance_let_run();
   conformance_gate_open(&gate);
   assert_hip_ok(hipStreamSynchronize(stream));
   assert_int_equal(flag, 1);
@@ -431,5 +434,6 @@ int main(void) {
       cmocka_unit_test_setup(test_threads_work_at_the_same_time, reset),
       cmocka_unit_test_setup(test_host_functions_run_in_stream_order, reset),
   };
-  return cmocka_run_group_tests(tests, conformance_set_up, NULL);
+  return cmocka_run_group_tests(tests, conformance_set_up,
+                                conformance_tear_down);
 }

@@ -309,5 +309,6 @@ int main(void) {
       strict_test(test_without_strict_the_mode_decides),
       strict_test(test_graphs_refuse_host_nodes),
   };
-  return cmocka_run_group_tests(tests, conformance_set_up, NULL);
+  return cmocka_run_group_tests(tests, conformance_set_up,
+                                conformance_tear_down);
 }
