@@ -73,8 +73,27 @@ void conformance_gate_destroy(conformance_gate_t* gate) {
   assert_hip_ok(hipHostFree(gate->flag));
 }
 
+static hipStream_t idle_stream;
+static int32_t* idle_numbers;
+
+void conformance_let_run(void) {
+  for (int i = 0; i < 20; ++i) {
+    assert_hip_ok(conformance_add(idle_stream, idle_numbers, 1, 1));
+    assert_hip_ok(hipStreamSynchronize(idle_stream));
+  }
+}
+
+int conformance_tear_down(void** state) {
+  (void)state;
+  assert_hip_ok(hipStreamDestroy(idle_stream));
+  assert_hip_ok(hipFree(idle_numbers));
+  return 0;
+}
+
 int conformance_set_up(void** state) {
   (void)state;
+  assert_hip_ok(hipStreamCreateWithFlags(&idle_stream, hipStreamNonBlocking));
+  idle_numbers = conformance_numbers(1);
   int32_t* numbers = conformance_numbers(CONFORMANCE_ADD_THREADS);
   assert_hip_ok(conformance_add(NULL, numbers, CONFORMANCE_ADD_THREADS, 1));
   assert_hip_ok(conformance_append(NULL, numbers, numbers + 32, 1));

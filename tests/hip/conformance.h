@@ -22,9 +22,14 @@
   assert_int_equal((int)(expression), (int)(expected))
 #define assert_hip_ok(expression) assert_hip(hipSuccess, expression)
 
-// For cmocka's group setup: loads every kernel, which must not happen for the
-// first time in a capture or behind a kernel that spins.
+// cmocka's group setup and teardown. The setup loads every kernel, which must
+// not happen for the first time in a capture or behind a kernel that spins.
 int conformance_set_up(void** state);
+int conformance_tear_down(void** state);
+
+// Works on a stream of its own for a while: work elsewhere that is not held
+// back as it should be gets the time to run too soon.
+void conformance_let_run(void);
 
 // 0, or 77 for "skipped" where there is no device.
 int conformance_exit_code_without_device(void);

@@ -20,24 +20,26 @@ DEVICE_FUNCTION int32_t block_index() {
 }
 #endif
 
-extern "C" __global__ void conformance_add(conformance_add_params_t params) {
+extern "C" __global__ void conformance_add_kernel(
+    conformance_add_params_t params) {
   int32_t i = block_index() * CONFORMANCE_ADD_THREADS + thread_index();
   if (i < params.count) params.values[i] += params.addend;
 }
 
-extern "C" __global__ void conformance_spin(conformance_spin_params_t params) {
+extern "C" __global__ void conformance_spin_kernel(
+    conformance_spin_params_t params) {
   // A read of the host's memory takes about a microsecond.
   for (int32_t reads = 0; reads < 10000000; ++reads) {
     if (*params.flag != 0) return;
   }
 }
 
-extern "C" __global__ void conformance_append(
+extern "C" __global__ void conformance_append_kernel(
     conformance_append_params_t params) {
   params.log[(*params.cursor)++] = params.value;
 }
 
-extern "C" __global__ void conformance_shared(
+extern "C" __global__ void conformance_shared_kernel(
     conformance_shared_params_t params) {
   DYNAMIC_SHARED(numbers);
   int32_t factor = block_index() + 1;
@@ -48,14 +50,14 @@ extern "C" __global__ void conformance_shared(
 }
 
 extern "C" const void* conformance_add_handle(void) {
-  return (const void*)conformance_add;
+  return (const void*)conformance_add_kernel;
 }
 extern "C" const void* conformance_spin_handle(void) {
-  return (const void*)conformance_spin;
+  return (const void*)conformance_spin_kernel;
 }
 extern "C" const void* conformance_append_handle(void) {
-  return (const void*)conformance_append;
+  return (const void*)conformance_append_kernel;
 }
 extern "C" const void* conformance_shared_handle(void) {
-  return (const void*)conformance_shared;
+  return (const void*)conformance_shared_kernel;
 }

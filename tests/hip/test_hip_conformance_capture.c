@@ -436,5 +436,6 @@ int main(void) {
   };
   int skip = conformance_exit_code_without_device();
   if (skip != 0) return skip;
-  return cmocka_run_group_tests(tests, conformance_set_up, NULL);
+  return cmocka_run_group_tests(tests, conformance_set_up,
+                                conformance_tear_down);
 }

@@ -158,7 +158,7 @@ static void test_every_block_runs_once(void** state) {
 
 static void test_blocks_have_shared_memory_of_their_own(void** state) {
   (void)state;
-  enum { BLOCKS = 64, COUNT = 4096 };
+  enum { BLOCKS = 512, COUNT = 2048 };
   int32_t sums[BLOCKS];
   int32_t* numbers = conformance_numbers(BLOCKS);
   conformance_shared_params_t params = {.sums = numbers, .count = COUNT};
@@ -213,5 +213,6 @@ int main(void) {
   };
   int skip = conformance_exit_code_without_device();
   if (skip != 0) return skip;
-  return cmocka_run_group_tests(tests, conformance_set_up, NULL);
+  return cmocka_run_group_tests(tests, conformance_set_up,
+                                conformance_tear_down);
 }

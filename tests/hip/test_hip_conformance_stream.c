@@ -44,6 +44,7 @@ static void test_enqueueing_does_not_wait(void** state) {
   assert_hip_ok(hipMemsetAsync(log + 10, 0, 4, stream));
   assert_hip(hipErrorNotReady, hipStreamQuery(stream));
   (void)hipGetLastError();
+  conformance_let_run();
   conformance_gate_open(&gate);
   assert_hip_ok(hipStreamSynchronize(stream));
   assert_hip_ok(hipStreamQuery(stream));
@@ -90,6 +91,7 @@ static void test_pinned_copies_are_in_stream_order(void** state) {
   // None of it has happened; the sources may still change.
   assert_int_equal(out[0], -1);
   in[ROUNDS - 1] = 500;
+  conformance_let_run();
   conformance_gate_open(&gate);
   assert_hip_ok(hipStreamSynchronize(stream));
   for (int32_t i = 0; i < ROUNDS - 1; ++i) assert_int_equal(out[i], i + 1000);
@@ -110,6 +112,7 @@ static void test_streams_run_side_by_side(void** state) {
   assert_hip_ok(hipStreamSynchronize(other));
   assert_hip(hipErrorNotReady, hipStreamQuery(held));
   (void)hipGetLastError();
+  conformance_let_run();
   conformance_gate_open(&gate);
   assert_log(log, (int32_t[]){1}, 1);
   conformance_gate_destroy(&gate);
@@ -130,6 +133,7 @@ static void test_the_null_stream_orders_blocking_streams(void** state) {
   assert_hip(hipErrorNotReady, hipStreamQuery(after));
   assert_hip(hipErrorNotReady, hipStreamQuery(NULL));
   (void)hipGetLastError();
+  conformance_let_run();
   conformance_gate_open(&gate);
   // The null stream's wait covers the streams that it is ordered with.
   assert_hip_ok(hipStreamSynchronize(NULL));
@@ -150,6 +154,7 @@ static void test_non_blocking_streams_pass_the_null_stream(void** state) {
   assert_hip_ok(hipStreamSynchronize(stream));
   assert_hip(hipErrorNotReady, hipStreamQuery(NULL));
   (void)hipGetLastError();
+  conformance_let_run();
   conformance_gate_open(&gate);
   assert_log(log, (int32_t[]){1}, 1);
   conformance_gate_destroy(&gate);
@@ -164,6 +169,7 @@ static void test_a_destroyed_stream_finishes_its_work(void** state) {
   conformance_gate_t gate = conformance_gate_close(stream);
   assert_hip_ok(append(stream, log, 9));
   assert_hip_ok(hipStreamDestroy(stream));
+  conformance_let_run();
   conformance_gate_open(&gate);
   assert_log(log, (int32_t[]){9}, 1);
   conformance_gate_destroy(&gate);
@@ -181,6 +187,7 @@ static void test_an_event_tells_when_its_stream_got_there(void** state) {
   assert_hip_ok(hipEventRecord(event, stream));
   assert_hip(hipErrorNotReady, hipEventQuery(event));
   (void)hipGetLastError();
+  conformance_let_run();
   conformance_gate_open(&gate);
   assert_hip_ok(hipEventSynchronize(event));
   assert_hip_ok(hipEventQuery(event));
@@ -205,6 +212,7 @@ static void test_an_event_orders_streams(void** state) {
   // event may be recorded again, and destroyed.
   assert_hip_ok(hipEventRecord(event, second));
   assert_hip_ok(hipEventDestroy(event));
+  conformance_let_run();
   conformance_gate_open(&gate);
   assert_log(log, (int32_t[]){1, 2}, 2);
   conformance_gate_destroy(&gate);
@@ -227,6 +235,7 @@ static void test_elapsed_time(void** state) {
   assert_hip_ok(hipEventRecord(stop, stream));
   assert_hip_ok(hipEventRecord(untimed, stream));
   assert_hip(hipErrorNotReady, hipEventElapsedTime(&ms, start, stop));
+  conformance_let_run();
   conformance_gate_open(&gate);
   assert_hip_ok(hipStreamSynchronize(stream));
   assert_hip_ok(hipEventElapsedTime(&ms, start, stop));
@@ -255,5 +264,6 @@ int main(void) {
   };
   int skip = conformance_exit_code_without_device();
   if (skip != 0) return skip;
-  return cmocka_run_group_tests(tests, conformance_set_up, NULL);
+  return cmocka_run_group_tests(tests, conformance_set_up,
+                                conformance_tear_down);
 }
