@@ -264,7 +264,7 @@ static void run_launch(const sg_launch_t* launch,
   free(order);
 }
 
-static void run_recurrent(kda_run_t* run, bool zeroes_outputs) {
+void kda_run_recurrent(kda_run_t* run, bool zeroes_outputs) {
   run->args.zeroes_outputs = zeroes_outputs;
   sg_kda_recurrent_plan_t plan;
   assert_ok(sg__kda_recurrent_configure(&kda_host_target, /*layer=*/0,
@@ -273,12 +273,8 @@ static void run_recurrent(kda_run_t* run, bool zeroes_outputs) {
              run->test.block_order);
 }
 
-void kda_run_recurrent(kda_run_t* run) {
-  run_recurrent(run, /*zeroes_outputs=*/true);
-}
-
-void kda_run_chunk(kda_run_t* run) {
-  run->args.zeroes_outputs = true;
+void kda_run_chunk(kda_run_t* run, bool zeroes_outputs) {
+  run->args.zeroes_outputs = zeroes_outputs;
   sg_kda_chunk_plan_t plan;
   assert_ok(sg__kda_chunk_configure(&kda_host_target, /*layer=*/0, &run->args,
                                     &plan));
@@ -289,8 +285,8 @@ void kda_run_chunk(kda_run_t* run) {
 }
 
 void kda_run_step(kda_run_t* run) {
-  run_recurrent(run, /*zeroes_outputs=*/false);
-  kda_run_chunk(run);
+  kda_run_recurrent(run, /*zeroes_outputs=*/false);
+  kda_run_chunk(run, /*zeroes_outputs=*/true);
 }
 
 double kda_run_output(const kda_run_t* run, int64_t token, int64_t head,
