@@ -108,6 +108,14 @@ static void make_tables(kda_run_t* run) {
       .error_code = test->error_code,
       .error_sequence = -1,
   };
+  if (test->error_code != 0) {
+    const kda_buffer_t* tables[] = {&run->query_start_loc, &run->computed_lens,
+                                    &run->slots, &run->chunk_indices,
+                                    &run->chunk_offsets};
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); ++i) {
+      memset(tables[i]->data, 0x7f, tables[i]->bytes);
+    }
+  }
   run->args.tables = (sg_batch_tables_t){
       .counts = run->counts.data,
       .query_start_loc = run->query_start_loc.data,
