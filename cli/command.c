@@ -44,10 +44,11 @@ int sg_command_fail(sg_status_t status) {
 }
 
 bool sg_command_parse(const sg_option_table_t* table, int argc, char** argv,
-                      int* out_positional_count, int* out_exit_code) {
+                      void* values, int* out_positional_count,
+                      int* out_exit_code) {
   bool help;
   sg_status_t status =
-      sg_options_parse(table, argc, argv, out_positional_count, &help);
+      sg_options_parse(table, argc, argv, values, out_positional_count, &help);
   if (!sg_status_is_ok(status)) {
     *out_exit_code = sg_command_fail(status);
     return false;
