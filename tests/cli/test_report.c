@@ -37,6 +37,9 @@ static void test_percentiles(void** state) {
   assert_int_equal(summary.p99_ns, 5);
   assert_ok(sg_report_summarize(&report, SG_PHASE_COUNT, &summary));
   assert_int_equal(summary.steps, 2001);
+  // The 1001st and the 1981st of 1, 2, 3, 4, 5, 5, 6 and so on.
+  assert_int_equal(summary.median_ns, 1000);
+  assert_int_equal(summary.p99_ns, 1980);
   report.statistics.real_tokens = 4002010;
   assert_true(sg_report_tokens_per_second(&report, &summary) ==
               4002010 * 1e9 / 2001005);

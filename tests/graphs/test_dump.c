@@ -75,16 +75,17 @@ static void write_dump(writer_t write, uintptr_t base, sg_edge_t edge,
                             .max_tokens = 8,
                             .max_sequences = 2};
   const sg_dump_graph_t graph = {.shape = &shape, .nodes = &table};
-  // The address lies in a region within another one, which has the name.
-  const sg_memory_region_t regions[] = {{"arena", base, 8192},
-                                        {"counts", base + 4096, 32}};
+  // The address lies in three regions, of which the smallest has the name.
+  const sg_memory_region_t regions[] = {{"memory", base, 65536},
+                                        {"counts", base + 4096, 32},
+                                        {"arena", base, 8192}};
   const sg_target_t target = {.name = "a_target"};
   const sg_dump_t dump = {.model = "a_model",
                           .target = &target,
                           .graphs = &graph,
                           .graph_count = 1,
                           .regions = regions,
-                          .region_count = 2};
+                          .region_count = 3};
   FILE* file = tmpfile();
   assert_non_null(file);
   assert_ok(write(&dump, file));
