@@ -7,12 +7,6 @@
 #include <string.h>
 
 void sg_command_print_error(sg_status_t status) {
-  // File names reach messages as they are; what they hold must not break the
-  // line or reach the terminal as a control sequence.
-  for (char* c = status.message; *c != '\0'; ++c) {
-    unsigned char byte = (unsigned char)*c;
-    if (byte < 0x20 || byte == 0x7f) *c = '?';
-  }
   fprintf(stderr, "stepgraph: %s\n", status.message);
 }
 
