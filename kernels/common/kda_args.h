@@ -54,6 +54,10 @@ typedef struct sg_kda_args_t {
   // Whether output rows from the real token count to the capacity are set to
   // zero instead of being left alone.
   bool zero_tail;
+  // Whether this op writes the zeros of rows that no sequence owns: those of
+  // zero_tail, and all rows of a step with an error. Of the ops that share an
+  // output one does.
+  bool zeroes_outputs;
   // Device memory of at least the op's workspace_bytes; contents undefined.
   void* workspace;
 } sg_kda_args_t;

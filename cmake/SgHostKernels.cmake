@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# sg_host_kernels(source...): compiles the sources once for each instruction
+# set of kernels/common/host_isa.h and adds the objects to the library.
+
+function(sg_host_kernels)
+  set(isas portable)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    list(APPEND isas avx2 avx512)
+  endif()
+  set(flags_portable "")
+  set(flags_avx2 -mavx2 -mfma)
+  set(flags_avx512 -mavx2 -mfma -mavx512f -mavx512bw -mavx512dq -mavx512vl
+    -mprefer-vector-width=512)
+  foreach(isa IN LISTS isas)
+    set(objects sg_host_kernels_${isa})
+    add_library(${objects} OBJECT ${ARGN})
+    target_include_directories(${objects} PRIVATE ${PROJECT_SOURCE_DIR})
+    target_compile_definitions(${objects} PRIVATE SG_HOST_ISA=${isa})
+    # Optimised in every build: these are inner loops, and unoptimised they
+    # would make tests unbearably slow. Contraction, which -std=c11 turns off,
+    # makes multiply-adds; the other two let selects become vector code and
+    # change no value.
+    target_compile_options(${objects} PRIVATE -O3 -ffp-contract=fast
+      -fno-math-errno -fno-trapping-math ${flags_${isa}})
+    target_link_libraries(${objects} PRIVATE sg_warnings)
+    target_sources(stepgraph PRIVATE $<TARGET_OBJECTS:${objects}>)
+  endforeach()
+endfunction()

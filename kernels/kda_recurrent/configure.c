@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "kernels/kda_recurrent/configure.h"
+
+#include <string.h>
+
+#include "kernels/common/kda_configure.h"
+#include "kernels/kda_recurrent/scratch_host.h"
+
+static const sg_param_field_t fields[] = {SG_KDA_PARAM_FIELDS};
+_Static_assert(offsetof(sg_kda_recurrent_params_t, kda) == 0,
+               "SG_KDA_PARAM_FIELDS has offsets from the start");
+
+static const sg_kernel_t kernel = {
+    .op = "kda_recurrent",
+    .name = "kda_recurrent",
+    .handle = kda_recurrent_handle,
+    .params_bytes = sizeof(sg_kda_recurrent_params_t),
+    .fields = fields,
+    .field_count = sizeof(fields) / sizeof(fields[0]),
+};
+
+sg_status_t sg_kda_recurrent_supports(const sg_kda_geometry_t* geometry,
+                                      const sg_target_t* target) {
+  return sg__kda_check_geometry("kda_recurrent", geometry, target);
+}
+
+sg_status_t sg_kda_recurrent_workspace_bytes(
+    const sg_kda_geometry_t* geometry, const sg_target_t* target,
+    const sg_batch_capacity_t* capacity, size_t* out_bytes) {
+  (void)capacity;
+  *out_bytes = 0;
+  return sg_kda_recurrent_supports(geometry, target);
+}
+
+sg_status_t sg__kda_recurrent_configure(const sg_target_t* target,
+                                        int32_t layer,
+                                        const sg_kda_args_t* args,
+                                        sg_kda_recurrent_plan_t* out_plan) {
+  memset(out_plan, 0, sizeof(*out_plan));
+  SG_RETURN_IF_ERROR(sg_kda_recurrent_supports(args->geometry, target));
+  SG_RETURN_IF_ERROR(sg__kda_check_args("kda_recurrent", args));
+  out_plan->params.kda = sg__kda_fill_params(args);
+  out_plan->launch = (sg_launch_t){
+      .kernel = &kernel,
+      .layer = layer,
+      .block = 1,
+      .shared_bytes = sizeof(sg_kda_recurrent_scratch_t),
+      .params = &out_plan->params,
+  };
+  return sg__kda_grid(kernel.name, args->capacity.sequences,
+                      args->geometry->value_heads, /*splits=*/1,
+                      &out_plan->launch.grid);
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The host kernel of kda_recurrent by instruction set, for tests and benchmarks
+// that force one. |isa| must be available.
+
+#ifndef STEPGRAPH_KERNELS_KDA_RECURRENT_KDA_RECURRENT_HOST_H_
+#define STEPGRAPH_KERNELS_KDA_RECURRENT_KDA_RECURRENT_HOST_H_
+
+#include "kernels/common/host_isa.h"
+#include "runtime/hip/host_kernel.h"
+
+const sg_host_kernel_t* sg__kda_recurrent_variant(sg_host_isa_t isa);
+
+#endif  // STEPGRAPH_KERNELS_KDA_RECURRENT_KDA_RECURRENT_HOST_H_

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "kernels/kda_recurrent/configure.h"
+
+sg_status_t sg_kda_recurrent_enqueue(const sg_enqueue_t* where,
+                                     const sg_kda_args_t* args) {
+  sg_kda_recurrent_plan_t plan;
+  SG_RETURN_IF_ERROR(
+      sg__kda_recurrent_configure(where->target, where->layer, args, &plan));
+  return sg_launch_enqueue(where, &plan.launch);
+}
