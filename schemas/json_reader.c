@@ -179,7 +179,10 @@ sg_status_t sg_json_parse(const sg_json_source_t* source, const char* text,
     return sg_status_make(SG_STATUS_OUT_OF_MEMORY, "%s: parsing: %s",
                           source->name, error.text);
   }
-  return syntax_error(source, error.line, error.column, error.text);
+  const bool is_nul = json_error_code(&error) == json_error_null_character ||
+                      json_error_code(&error) == json_error_null_byte_in_key;
+  return syntax_error(source, error.line, error.column,
+                      is_nul ? "expected no \\u0000 in a string" : error.text);
 }
 
 void sg_json_release(sg_json_node_t* root) {
