@@ -174,11 +174,16 @@ void sg_batch_ring_advance(sg_batch_ring_t* ring, uint64_t count) {
   ring->next_step += count;
 }
 
+bool sg_batch_ring_has_error(const sg_batch_ring_t* ring) {
+  return sg_load_acquire(&ring->mailbox->errors_written) !=
+         ring->mailbox->errors_read;
+}
+
 bool sg_batch_ring_take_error(sg_batch_ring_t* ring,
                               sg_step_error_record_t* out_error) {
+  if (!sg_batch_ring_has_error(ring)) return false;
   sg_step_mailbox_t* mailbox = ring->mailbox;
   uint64_t written = sg_load_acquire(&mailbox->errors_written);
-  if (written == mailbox->errors_read) return false;
   *out_error = mailbox->error;
   sg_store_release(&mailbox->errors_read, written);
   return true;

@@ -65,6 +65,9 @@ SG_MUST_USE sg_status_t sg_batch_ring_write(sg_batch_ring_t* ring,
 // To be called once |count| written steps were enqueued.
 void sg_batch_ring_advance(sg_batch_ring_t* ring, uint64_t count);
 
+// Whether there is an error record to take. A plain read.
+bool sg_batch_ring_has_error(const sg_batch_ring_t* ring);
+
 // Takes the device's error record if there is a new one. Plain reads.
 bool sg_batch_ring_take_error(sg_batch_ring_t* ring,
                               sg_step_error_record_t* out_error);

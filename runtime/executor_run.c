@@ -250,7 +250,6 @@ static sg_status_t run_on_device(sg_executor_t* executor,
   report->reason = choice.reason;
   report->reason_actual = choice.actual;
   report->reason_limit = choice.limit;
-  report->has_error = sg_batch_ring_take_error(&executor->ring, &report->error);
   count_step(executor, report, entry);
   return sg_status_ok();
 }
@@ -261,10 +260,15 @@ sg_status_t sg_executor_run(sg_executor_t* executor, const sg_batch_t* batch,
   if (out_report != NULL) *out_report = report;
   sg_device_scope_t scope;
   SG_RETURN_IF_ERROR(sg_device_scope_enter(executor->options.device, &scope));
+  // Looked up before this step can add its own, taken once the step is on its
+  // way: a refused call must not swallow an error.
+  bool has_error = sg_batch_ring_has_error(&executor->ring);
   sg_status_t status = run_on_device(executor, batch, stream, &report);
   sg_device_scope_leave(&scope);
   if (!sg_status_is_ok(status) || out_report == NULL) return status;
-  report.has_error = sg_batch_ring_take_error(&executor->ring, &report.error);
+  if (has_error) {
+    report.has_error = sg_batch_ring_take_error(&executor->ring, &report.error);
+  }
   *out_report = report;
   return status;
 }
