@@ -5,18 +5,13 @@
 // written is compared bit for bit.
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "kernels/gated_norm/configure.h"
 #include "kernels/gated_norm/gated_norm_host.h"
+#include "tests/check.h"
 #include "tests/kernels/activations.h"
 #include "tests/kernels/run_blocks.h"
 
@@ -93,16 +88,14 @@ static sg_gated_norm_args_t args_of(fixture_t* f) {
 
 static const sg_target_t* host_target(void) {
   const sg_target_t* target;
-  assert_true(sg_status_is_ok(sg_target_find("host", &target)));
+  assert_ok(sg_target_find("host", &target));
   return target;
 }
 
 static void run_on(const sg_gated_norm_args_t* args,
                    const sg_host_kernel_t* kernel) {
   sg_gated_norm_plan_t plan;
-  const sg_status_t status =
-      sg__gated_norm_configure(host_target(), 0, args, &plan);
-  if (!sg_status_is_ok(status)) fail_msg("%s", status.message);
+  assert_ok(sg__gated_norm_configure(host_target(), 0, args, &plan));
   run_blocks(kernel, &plan.params, plan.launch.grid, BLOCKS_BACKWARD);
 }
 
@@ -203,10 +196,10 @@ static void test_gated_norm_enqueued_on_a_stream(void** state) {
   fixture_t* before = fixture_create(SG_DTYPE_BF16, 128);
   const sg_gated_norm_args_t args = args_of(f);
   sg_enqueue_t where = {.target = host_target()};
-  assert_int_equal(hipStreamCreate(&where.stream), hipSuccess);
-  assert_true(sg_status_is_ok(sg_gated_norm_enqueue(&where, &args)));
-  assert_int_equal(hipStreamSynchronize(where.stream), hipSuccess);
-  assert_int_equal(hipStreamDestroy(where.stream), hipSuccess);
+  assert_hip(hipStreamCreate(&where.stream));
+  assert_ok(sg_gated_norm_enqueue(&where, &args));
+  assert_hip(hipStreamSynchronize(where.stream));
+  assert_hip(hipStreamDestroy(where.stream));
   check_results(f, &args, before->o, before->y);
   free(f);
   free(before);

@@ -7,18 +7,13 @@
 // compared bit for bit.
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "kernels/short_conv/configure.h"
 #include "kernels/short_conv/short_conv_host.h"
+#include "tests/check.h"
 #include "tests/kernels/activations.h"
 #include "tests/kernels/run_blocks.h"
 
@@ -165,7 +160,7 @@ static sg_short_conv_args_t args_of(fixture_t* f) {
 
 static const sg_target_t* host_target(void) {
   const sg_target_t* target;
-  assert_true(sg_status_is_ok(sg_target_find("host", &target)));
+  assert_ok(sg_target_find("host", &target));
   return target;
 }
 
@@ -178,9 +173,7 @@ typedef struct tiles_t {
 static void run(const sg_short_conv_args_t* args, tiles_t tiles,
                 sg_host_isa_t isa, block_order_t order) {
   sg_short_conv_plan_t plan;
-  const sg_status_t status =
-      sg__short_conv_configure(host_target(), 0, args, &plan);
-  if (!sg_status_is_ok(status)) fail_msg("%s", status.message);
+  assert_ok(sg__short_conv_configure(host_target(), 0, args, &plan));
   sg_short_conv_params_t* p = &plan.params;
   uint32_t grid = plan.launch.grid;
   if (tiles.tokens > 0) {

@@ -4,17 +4,12 @@
 // its launcher.
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "kernels/short_conv/configure.h"
 #include "kernels/short_conv/short_conv_host.h"
+#include "tests/check.h"
 #include "tests/kernels/activations.h"
 #include "tests/kernels/run_blocks.h"
 
@@ -89,15 +84,13 @@ static sg_short_conv_args_t args_of(fixture_t* f) {
 
 static const sg_target_t* target_named(const char* name) {
   const sg_target_t* target;
-  assert_true(sg_status_is_ok(sg_target_find(name, &target)));
+  assert_ok(sg_target_find(name, &target));
   return target;
 }
 
 static void run(const sg_short_conv_args_t* args) {
   sg_short_conv_plan_t plan;
-  const sg_status_t status =
-      sg__short_conv_configure(target_named("host"), 0, args, &plan);
-  if (!sg_status_is_ok(status)) fail_msg("%s", status.message);
+  assert_ok(sg__short_conv_configure(target_named("host"), 0, args, &plan));
   run_blocks(short_conv_handle(), &plan.params, plan.launch.grid,
              BLOCKS_FORWARD);
 }
@@ -218,10 +211,10 @@ static void test_short_conv_enqueued_on_a_stream(void** state) {
   fixture_initialize(&f, 4);
   const sg_short_conv_args_t args = args_of(&f);
   sg_enqueue_t where = {.target = target_named("host")};
-  assert_int_equal(hipStreamCreate(&where.stream), hipSuccess);
-  assert_true(sg_status_is_ok(sg_short_conv_enqueue(&where, &args)));
-  assert_int_equal(hipStreamSynchronize(where.stream), hipSuccess);
-  assert_int_equal(hipStreamDestroy(where.stream), hipSuccess);
+  assert_hip(hipStreamCreate(&where.stream));
+  assert_ok(sg_short_conv_enqueue(&where, &args));
+  assert_hip(hipStreamSynchronize(where.stream));
+  assert_hip(hipStreamDestroy(where.stream));
   assert_same_results(&f, &expected);
 }
 
@@ -273,8 +266,7 @@ static void test_short_conv_grid_covers_the_capacity(void** state) {
   args.y_row_stride = 12288;
   args.cache_slot_stride = 3 * 12288;
   sg_short_conv_plan_t plan;
-  assert_true(sg_status_is_ok(
-      sg__short_conv_configure(target_named("host"), 3, &args, &plan)));
+  assert_ok(sg__short_conv_configure(target_named("host"), 3, &args, &plan));
   assert_int_equal(plan.params.channels, 12288);
   const int64_t tokens = (int64_t)plan.launch.grid /
                          (12288 / plan.params.channel_tile) *

@@ -32,10 +32,13 @@ static const sg_tensor_t tensors[TENSOR_COUNT] = {
 static const sg_tensor_metadata_t metadata[] = {{"seed", "7"},
                                                 {"case", "a \"b\""}};
 
-static size_t read_file(const char* name, unsigned char* bytes) {
+// Reads a file of less than |capacity| bytes.
+static size_t read_file(const char* name, unsigned char* bytes,
+                        size_t capacity) {
   FILE* file = fopen(name, "rb");
   assert_non_null(file);
-  const size_t count = fread(bytes, 1, FILE_CAPACITY, file);
+  const size_t count = fread(bytes, 1, capacity, file);
+  assert_true(count < capacity);
   assert_int_equal(fclose(file), 0);
   return count;
 }
@@ -66,7 +69,7 @@ static void test_safetensors_writer_bytes(void** state) {
       "\"flags\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[24,27]}}";
   assert_true(sg_status_is_ok(write_all(tensors)));
   unsigned char bytes[FILE_CAPACITY];
-  const size_t count = read_file(path, bytes);
+  const size_t count = read_file(path, bytes, FILE_CAPACITY);
   const size_t header_bytes = (sizeof(header) - 1 + 7) / 8 * 8;
   assert_int_equal(count, 8 + header_bytes + 27);
   assert_int_equal(bytes[0] | bytes[1] << 8, header_bytes);
@@ -119,9 +122,9 @@ static void test_safetensors_writer_order_does_not_matter(void** state) {
   unsigned char first[FILE_CAPACITY];
   unsigned char second[FILE_CAPACITY];
   assert_true(sg_status_is_ok(write_all(tensors)));
-  const size_t count = read_file(path, first);
+  const size_t count = read_file(path, first, FILE_CAPACITY);
   assert_true(sg_status_is_ok(write_all(reversed)));
-  assert_int_equal(read_file(path, second), count);
+  assert_int_equal(read_file(path, second, FILE_CAPACITY), count);
   assert_memory_equal(first, second, count);
 }
 
@@ -130,7 +133,7 @@ static void test_safetensors_writer_without_anything(void** state) {
   assert_true(sg_status_is_ok(
       sg_safetensors_write(sg_allocator_system(), path, NULL, 0, NULL, 0)));
   unsigned char bytes[FILE_CAPACITY];
-  assert_int_equal(read_file(path, bytes), 16);
+  assert_int_equal(read_file(path, bytes, FILE_CAPACITY), 16);
   assert_memory_equal(bytes, "\x08\0\0\0\0\0\0\0{}      ", 16);
 }
 
@@ -175,12 +178,12 @@ static void test_safetensors_writer_leaves_files_alone(void** state) {
   assert_true(sg_status_is_ok(write_all(tensors)));
   unsigned char before[FILE_CAPACITY];
   unsigned char after[FILE_CAPACITY];
-  const size_t count = read_file(path, before);
+  const size_t count = read_file(path, before, FILE_CAPACITY);
   sg_tensor_t list[TENSOR_COUNT];
   memcpy(list, tensors, sizeof(list));
   list[0].bytes = 1;
   assert_int_equal(write_all(list).code, SG_STATUS_INVALID_ARGUMENT);
-  assert_int_equal(read_file(path, after), count);
+  assert_int_equal(read_file(path, after, FILE_CAPACITY), count);
   assert_memory_equal(before, after, count);
 }
 
@@ -204,6 +207,34 @@ static void test_safetensors_files_that_are_not_there(void** state) {
       sg_allocator_system(), SG_TEST_FOLDER, tensors, 1, NULL, 0);
   assert_int_equal(renamed.code, SG_STATUS_IO);
   assert_false(exists(SG_TEST_FOLDER ".partial"));
+}
+
+// Files that another writer made, in the same order of tensors.
+static void test_safetensors_writer_repeats_golden_files(void** state) {
+  (void)state;
+  const char* const names[] = {
+      "tests/data/golden/mixed.safetensors",
+      "tests/data/golden/mixed.expected.safetensors",
+      "tests/data/golden/decode-fp16.safetensors",
+  };
+  enum { GOLDEN_CAPACITY = 1 << 20 };
+  unsigned char* before = malloc(GOLDEN_CAPACITY);
+  unsigned char* after = malloc(GOLDEN_CAPACITY);
+  assert_true(before != NULL && after != NULL);
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
+    sg_safetensors_t file;
+    assert_true(sg_status_is_ok(
+        sg_safetensors_load(sg_allocator_system(), names[i], &file)));
+    assert_true(sg_status_is_ok(sg_safetensors_write(
+        sg_allocator_system(), path, file.tensors, file.tensor_count,
+        file.metadata, file.metadata_count)));
+    sg_safetensors_deinitialize(&file);
+    const size_t count = read_file(names[i], before, GOLDEN_CAPACITY);
+    assert_int_equal(read_file(path, after, GOLDEN_CAPACITY), count);
+    assert_memory_equal(before, after, count);
+  }
+  free(before);
+  free(after);
 }
 
 static sg_status_t write_and_load(sg_allocator_t allocator,
@@ -232,6 +263,7 @@ int main(void) {
       cmocka_unit_test(test_safetensors_writer_refuses_bad_tensors),
       cmocka_unit_test(test_safetensors_writer_leaves_files_alone),
       cmocka_unit_test(test_safetensors_files_that_are_not_there),
+      cmocka_unit_test(test_safetensors_writer_repeats_golden_files),
       cmocka_unit_test(test_safetensors_writer_survives_failing_allocations),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
