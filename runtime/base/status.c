@@ -38,6 +38,13 @@ const char* sg_status_code_name(sg_status_code_t code) {
   return "unknown";
 }
 
+// Names from outside may have newlines in them; a message has none.
+static void join_lines(char* text) {
+  for (; *text != '\0'; ++text) {
+    if (*text == '\n' || *text == '\r') *text = ' ';
+  }
+}
+
 sg_status_t sg_status_make_at(const char* file, int32_t line,
                               sg_status_code_t code, const char* format, ...) {
   sg_status_t status = {.code = code, .line = line, .file = file};
@@ -45,6 +52,7 @@ sg_status_t sg_status_make_at(const char* file, int32_t line,
   va_start(arguments, format);
   vsnprintf(status.message, sizeof(status.message), format, arguments);
   va_end(arguments);
+  join_lines(status.message);
   return status;
 }
 
@@ -58,5 +66,6 @@ sg_status_t sg_status_annotate(sg_status_t status, const char* format, ...) {
   va_end(arguments);
   size_t used = strlen(status.message);
   snprintf(status.message + used, sizeof(status.message) - used, ": %s", inner);
+  join_lines(status.message);
   return status;
 }

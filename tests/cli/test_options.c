@@ -2,6 +2,7 @@
 
 #include "cli/options.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/check.h"
@@ -133,8 +134,8 @@ static void test_integers_are_strict(void** state) {
       "0x5", "5.0", "1e1", "",   "99999999999999999999",
       "five"};
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i) {
-    char line[64] = "--number=";
-    strcat(line, texts[i]);
+    char line[64];
+    snprintf(line, sizeof(line), "--number=%s", texts[i]);
     refuse(line, false, NULL, "expected a whole number from 2 to 100");
   }
 }

@@ -206,7 +206,7 @@ static void test_a_clone_is_a_graph_of_its_own(void** state) {
   hipGraph_t clone = NULL;
   hipGraphNode_t node = add_append(add_append(NULL, 1), 2);
   assert_hip_ok(hipGraphClone(&clone, fixture.graph));
-  node = add_append(node, 3);
+  (void)add_append(node, 3);
   hipGraphNode_t from[2] = {NULL};
   hipGraphNode_t to[2] = {NULL};
   hipGraphNode_t nodes[3] = {NULL};

@@ -246,7 +246,7 @@ static void run_launch(const sg_launch_t* launch,
                        const sg_host_kernel_t* kernel, uint64_t order_seed) {
   assert_int_equal(kernel->params_bytes, launch->kernel->params_bytes);
   assert_true(launch->shared_bytes <= kda_host_target.shared_bytes_per_block);
-  uint32_t* order = malloc(sizeof(uint32_t) * (launch->grid + 1));
+  uint32_t* order = calloc(launch->grid + 1, sizeof(uint32_t));
   for (uint32_t i = 0; i < launch->grid; ++i) {
     // Fisher and Yates from the inside out.
     const uint32_t j = order_seed == 0
