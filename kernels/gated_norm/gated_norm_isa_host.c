@@ -12,16 +12,24 @@
 #include "kernels/gated_norm/params.h"
 #include "runtime/hip/host_kernel.h"
 
+// Where a row is worked on. One a block, zeroed once, so that it is never read
+// uninitialised, whatever the dimension.
+typedef struct scratch_t {
+  float o[SG_KDA_DIM_MAX];
+  float gate[SG_KDA_DIM_MAX];
+} scratch_t;
+
 // Start of a row in a tensor whose tokens are |stride| apart.
 static int64_t offset_of(const sg_gated_norm_params_t* p, int64_t row,
                          int64_t stride) {
   return row / p->value_heads * stride + row % p->value_heads * p->value_dim;
 }
 
-static void norm_row(const sg_gated_norm_params_t* p, int64_t row) {
+static void norm_row(const sg_gated_norm_params_t* p, int64_t row,
+                     scratch_t* scratch) {
   const int32_t count = p->value_dim & ~15;
-  float o[SG_KDA_DIM_MAX];
-  float gate[SG_KDA_DIM_MAX];
+  float* restrict o = scratch->o;
+  float* restrict gate = scratch->gate;
   sg_row_load(p->activation_dtype, p->o, offset_of(p, row, p->o_row_stride),
               count, o);
   sg_row_load(p->activation_dtype, p->gate,
@@ -51,9 +59,10 @@ void SG_HOST_SYMBOL(sg__gated_norm_run)(const void* params,
                            ? (int64_t)p->token_capacity * p->value_heads
                            : live_rows;
   const int64_t first = (int64_t)block->index * p->row_tile;
+  scratch_t scratch = {0};
   for (int64_t row = first; row < first + p->row_tile && row < rows; ++row) {
     if (row < live_rows) {
-      norm_row(p, row);
+      norm_row(p, row, &scratch);
     } else {
       sg_row_zero(p->activation_dtype, p->y, offset_of(p, row, p->y_row_stride),
                   p->value_dim);
