@@ -7,7 +7,8 @@ set -eu
 cd "$(dirname "$0")/.."
 build=${1:-build/host}
 
-# Assertions count. One file a call: given several, version 14 mistakes their va_lists.
+# Assertions count. One file a call: given several, version 14 mistakes their
+# va_lists.
 git ls-files '*.c' | while read -r file; do
   # Files of another flavour have no command in this build.
   if grep -q "/$file\"" "$build/compile_commands.json"; then
