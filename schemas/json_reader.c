@@ -220,6 +220,19 @@ sg_status_t sg_json_get(const sg_json_node_t* object, const char* key,
   return sg_status_ok();
 }
 
+bool sg_json_next_member(const sg_json_node_t* object, sg_json_node_t* member) {
+  void* iterator =
+      member->key == NULL
+          ? json_object_iter(object->value)
+          : json_object_iter_next(
+                object->value, json_object_iter_at(object->value, member->key));
+  *member = (sg_json_node_t){.source = object->source, .parent = object};
+  if (iterator == NULL) return false;
+  member->key = json_object_iter_key(iterator);
+  member->value = json_object_iter_value(iterator);
+  return true;
+}
+
 sg_status_t sg_json_read_count(const sg_json_node_t* node, size_t max_count,
                                size_t* out_count) {
   *out_count = 0;
@@ -281,6 +294,13 @@ sg_status_t sg_json_read_double(const sg_json_node_t* node,
     return expected_number(node, range);
   }
   *out_value = value;
+  return sg_status_ok();
+}
+
+sg_status_t sg_json_read_string(const sg_json_node_t* node,
+                                const char** out_string) {
+  *out_string = json_string_value(node->value);
+  if (*out_string == NULL) return sg_json_expected(node, "a string");
   return sg_status_ok();
 }
 
