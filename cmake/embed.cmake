@@ -9,8 +9,8 @@ foreach(file IN LISTS FILES)
   get_filename_component(stem ${file} NAME_WLE)
   file(READ ${file} hex HEX)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
-  string(REGEX REPLACE "((0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,))"
-    "\\1\n" bytes "${bytes}")
+  string(REPEAT "0x..," 12 line)
+  string(REGEX REPLACE "(${line})" "\\1\n" bytes "${bytes}")
   string(APPEND arrays
     "static const unsigned char file_${index}[] = {\n${bytes}0x00};\n\n")
   string(APPEND entries "    {\"${stem}\", (const char*)file_${index}, "

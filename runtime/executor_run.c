@@ -3,6 +3,8 @@
 // One step: check, choose, write the ring, enqueue. Nothing here waits, queries
 // or allocates, except a capture under the lazy policy.
 
+#include <assert.h>
+
 #include "runtime/executor_internal.h"
 #include "runtime/hip/error.h"
 
@@ -168,6 +170,7 @@ static void count_step(sg_executor_t* executor, const sg_step_report_t* report,
     ++statistics->eager_steps;
     return;
   }
+  assert(entry != NULL);
   ++statistics->graph_steps;
   statistics->padded_tokens +=
       (uint64_t)(entry->key.max_tokens - report->batch.token_count);

@@ -19,7 +19,7 @@ static int compare_handles(const void* a, const void* b) {
 }
 
 static bool all_different(hipGraphNode_t* nodes, size_t count) {
-  qsort(nodes, count, sizeof(*nodes), compare_handles);
+  qsort(nodes, count, sizeof(hipGraphNode_t), compare_handles);
   for (size_t i = 1; i < count; ++i) {
     if (nodes[i] == nodes[i - 1]) return false;
   }

@@ -21,13 +21,6 @@ enum {
 
 // --- Messages ---
 
-// Replaces what could steer a terminal.
-static void blank_control_bytes(char* text) {
-  for (; *text != '\0'; ++text) {
-    if ((unsigned char)*text < 0x20 || *text == 0x7F) *text = '?';
-  }
-}
-
 // Appends |addition| whole or, if it does not fit, not at all.
 static void append(char* text, size_t capacity, const char* addition) {
   const size_t used = strlen(text);
@@ -122,11 +115,8 @@ static sg_status_t make_error(const sg_json_node_t* node, const char* what) {
   char pointer[POINTER_TEXT_BYTES] = "";
   write_source(node->source, source);
   append_pointer(node, pointer, sizeof(pointer));
-  sg_status_t status =
-      sg_status_make(SG_STATUS_INVALID_DATA, "%s: %s%s%s", source, pointer,
-                     pointer[0] == '\0' ? "" : ": ", what);
-  blank_control_bytes(status.message);
-  return status;
+  return sg_status_make(SG_STATUS_INVALID_DATA, "%s: %s%s%s", source, pointer,
+                        pointer[0] == '\0' ? "" : ": ", what);
 }
 
 sg_status_t sg_json_error(const sg_json_node_t* node, const char* format, ...) {
@@ -158,10 +148,8 @@ static sg_status_t syntax_error(const sg_json_source_t* source, int64_t line,
   const sg_json_source_t place = {source->name,
                                   source->line > 0 ? source->line : line};
   write_source(&place, name);
-  sg_status_t status = sg_status_make(SG_STATUS_INVALID_DATA,
-                                      "%s:%" PRId64 ": %s", name, column, what);
-  blank_control_bytes(status.message);
-  return status;
+  return sg_status_make(SG_STATUS_INVALID_DATA, "%s:%" PRId64 ": %s", name,
+                        column, what);
 }
 
 sg_status_t sg_json_parse(const sg_json_source_t* source, const char* text,
@@ -179,7 +167,10 @@ sg_status_t sg_json_parse(const sg_json_source_t* source, const char* text,
     return sg_status_make(SG_STATUS_OUT_OF_MEMORY, "%s: parsing: %s",
                           source->name, error.text);
   }
-  return syntax_error(source, error.line, error.column, error.text);
+  const bool is_nul = json_error_code(&error) == json_error_null_character ||
+                      json_error_code(&error) == json_error_null_byte_in_key;
+  return syntax_error(source, error.line, error.column,
+                      is_nul ? "expected no \\u0000 in a string" : error.text);
 }
 
 void sg_json_release(sg_json_node_t* root) {

@@ -53,10 +53,10 @@ static inline float sg_exp2_in_range(float x) {
   return sg_scale_by_exponent(p, rounded);
 }
 
-// Decays below 2^-100 are taken as 0: what they would leave of anything is far
+// Decays below 2^-64 are taken as 0: what they would leave of anything is far
 // below the rounding of what it is added to, and products with them would run
 // into subnormal numbers, which processors handle slowly.
-#define SG_DECAY_FLOOR -100.0f
+#define SG_DECAY_FLOOR -64.0f
 
 // 2^x of a base-2 log decay x <= 0 (values up to 127 are right as well).
 static inline float sg_decay(float x) {

@@ -93,13 +93,49 @@ static inline __attribute__((always_inline)) void sg_tile_multiply(
   }
 }
 
-// target[j][i] = source[i][j] for a 16 x 16 tile; strides are in elements.
-static inline void sg_transpose_16(const float* restrict source,
-                                   ptrdiff_t source_row, float* restrict target,
-                                   ptrdiff_t target_row) {
-  for (int32_t i = 0; i < 16; ++i) {
-    for (int32_t j = 0; j < 16; ++j) {
-      target[j * target_row + i] = source[i * source_row + j];
+typedef float sg_quad_t __attribute__((vector_size(16)));
+typedef float sg_quad_unaligned_t
+    __attribute__((vector_size(16), aligned(4), may_alias));
+
+// Lanes of |a| (0 to 3) and |b| (4 to 7).
+#if defined(__clang__)
+#define SG_QUAD_SHUFFLE(a, b, i, j, k, l) \
+  __builtin_shufflevector(a, b, i, j, k, l)
+#else
+typedef int32_t sg_quad_index_t __attribute__((vector_size(16)));
+#define SG_QUAD_SHUFFLE(a, b, i, j, k, l) \
+  __builtin_shuffle(a, b, (sg_quad_index_t){i, j, k, l})
+#endif
+
+static inline void sg_transpose_4x4(const float* source, ptrdiff_t source_row,
+                                    float* target, ptrdiff_t target_row) {
+  const sg_quad_t a = *(const sg_quad_unaligned_t*)source;
+  const sg_quad_t b = *(const sg_quad_unaligned_t*)(source + source_row);
+  const sg_quad_t c = *(const sg_quad_unaligned_t*)(source + 2 * source_row);
+  const sg_quad_t d = *(const sg_quad_unaligned_t*)(source + 3 * source_row);
+  const sg_quad_t ab_low = SG_QUAD_SHUFFLE(a, b, 0, 4, 1, 5);
+  const sg_quad_t cd_low = SG_QUAD_SHUFFLE(c, d, 0, 4, 1, 5);
+  const sg_quad_t ab_high = SG_QUAD_SHUFFLE(a, b, 2, 6, 3, 7);
+  const sg_quad_t cd_high = SG_QUAD_SHUFFLE(c, d, 2, 6, 3, 7);
+  *(sg_quad_unaligned_t*)target = SG_QUAD_SHUFFLE(ab_low, cd_low, 0, 1, 4, 5);
+  *(sg_quad_unaligned_t*)(target + target_row) =
+      SG_QUAD_SHUFFLE(ab_low, cd_low, 2, 3, 6, 7);
+  *(sg_quad_unaligned_t*)(target + 2 * target_row) =
+      SG_QUAD_SHUFFLE(ab_high, cd_high, 0, 1, 4, 5);
+  *(sg_quad_unaligned_t*)(target + 3 * target_row) =
+      SG_QUAD_SHUFFLE(ab_high, cd_high, 2, 3, 6, 7);
+}
+
+// target[j][i] = source[i][j] for |rows| x |columns| of the source, multiples
+// of 4; strides are in elements.
+static inline void sg_transpose(const float* restrict source,
+                                ptrdiff_t source_row, float* restrict target,
+                                ptrdiff_t target_row, int32_t rows,
+                                int32_t columns) {
+  for (int32_t j = 0; j < columns; j += 4) {
+    for (int32_t i = 0; i < rows; i += 4) {
+      sg_transpose_4x4(source + i * source_row + j, source_row,
+                       target + j * target_row + i, target_row);
     }
   }
 }

@@ -54,6 +54,17 @@ static inline void sg_row_store(int32_t dtype, void* tensor, int64_t offset,
   }
 }
 
+// Asks for the cache lines of |count| elements that are read soon. Rows of one
+// head are too far apart for the processor to foresee them.
+static inline void sg_row_prefetch(int32_t dtype, const void* tensor,
+                                   int64_t offset, int32_t count) {
+  const size_t bytes = sg_dtype_bytes((sg_dtype_t)dtype);
+  const char* first = (const char*)tensor + (size_t)offset * bytes;
+  for (size_t i = 0; i < (size_t)count * bytes; i += 64) {
+    __builtin_prefetch(first + i, /*write=*/0, /*locality=*/2);
+  }
+}
+
 // Zero has the same bits in every dtype.
 static inline void sg_row_zero(int32_t dtype, void* tensor, int64_t offset,
                                int64_t count) {
@@ -83,14 +94,32 @@ static inline int64_t sg_kda_value_offset(const sg_kda_params_t* params,
   return token * row_stride + (int64_t)value_head * params->value_dim;
 }
 
+// The same of q or k.
+static inline int64_t sg_kda_key_offset(const sg_kda_params_t* params,
+                                        int64_t row_stride, int64_t token,
+                                        int32_t value_head) {
+  const int32_t head = value_head / (params->value_heads / params->heads);
+  return token * row_stride + (int64_t)head * params->key_dim;
+}
+
+// The same of raw_g.
+static inline int64_t sg_kda_gate_offset(const sg_kda_params_t* params,
+                                         int64_t token, int32_t value_head) {
+  return token * params->g_row_stride + (int64_t)value_head * params->key_dim;
+}
+
+static inline int32_t sg_kda_gate_dtype(const sg_kda_params_t* params) {
+  return params->gate_kind == SG_GATE_GIVEN ? (int32_t)SG_DTYPE_FP32
+                                            : params->activation_dtype;
+}
+
 // Row of q or k, as it is.
 static inline void sg_kda_load_key(const sg_kda_params_t* params,
                                    const void* tensor, int64_t row_stride,
                                    int64_t token, int32_t value_head,
                                    float* restrict row) {
-  const int32_t head = value_head / (params->value_heads / params->heads);
   sg_row_load(params->activation_dtype, tensor,
-              token * row_stride + (int64_t)head * params->key_dim,
+              sg_kda_key_offset(params, row_stride, token, value_head),
               params->key_dim, row);
 }
 
@@ -126,12 +155,10 @@ static inline void sg_kda_load_gate(const sg_kda_params_t* params,
                                     int64_t token, int32_t value_head,
                                     float* restrict row) {
   const int32_t count = params->key_dim & ~15;
-  const bool given = params->gate_kind == SG_GATE_GIVEN;
-  sg_row_load(given ? SG_DTYPE_FP32 : params->activation_dtype, params->raw_g,
-              token * params->g_row_stride + (int64_t)value_head * count, count,
-              row);
+  sg_row_load(sg_kda_gate_dtype(params), params->raw_g,
+              sg_kda_gate_offset(params, token, value_head), count, row);
   const float floor = SG_KDA_GATE_FLOOR;
-  if (given) {
+  if (params->gate_kind == SG_GATE_GIVEN) {
     for (int32_t i = 0; i < count; ++i) {
       const float g = row[i] * SG_LOG2_E;
       row[i] = g > floor ? g : floor;

@@ -41,11 +41,28 @@ typedef struct block_rows_t {
   int64_t first_token;
   int32_t count;
   int32_t value_head;
+  // Rows of the block that follows in the chunk.
+  int32_t next_count;
   float* decays;                  // [B][key_dim]
   float (*scores)[2][B];          // [B]: A, then Q
   sg_kda_row_factors_t* factors;  // [B]
 } block_rows_t;
 
+static void prefetch_row(const sg_kda_params_t* params, int64_t token,
+                         int32_t head) {
+  const int32_t dtype = params->activation_dtype;
+  sg_row_prefetch(dtype, params->q,
+                  sg_kda_key_offset(params, params->q_row_stride, token, head),
+                  params->key_dim);
+  sg_row_prefetch(dtype, params->k,
+                  sg_kda_key_offset(params, params->k_row_stride, token, head),
+                  params->key_dim);
+  sg_row_prefetch(sg_kda_gate_dtype(params), params->raw_g,
+                  sg_kda_gate_offset(params, token, head), params->key_dim);
+}
+
+// Loads the rows of a block and, while at it, asks for those |next_count| of
+// the block after it.
 static void load_rows(const sg_kda_params_t* params, const block_rows_t* rows,
                       sg_kda_prepare_scratch_t* scratch) {
   const int32_t count = params->key_dim & ~15;
@@ -53,6 +70,7 @@ static void load_rows(const sg_kda_params_t* params, const block_rows_t* rows,
     const int64_t token = rows->first_token + r;
     float* restrict q = scratch->q[r];
     float* restrict k = scratch->k[r];
+    if (r < rows->next_count) prefetch_row(params, token + B, rows->value_head);
     sg_kda_load_key(params, params->q, params->q_row_stride, token,
                     rows->value_head, q);
     sg_kda_load_key(params, params->k, params->k_row_stride, token,
@@ -152,14 +170,29 @@ static void multiply_scores(const float (*left)[SG_KDA_ROW_FLOATS],
   }
 }
 
+// The first |count| of a row of scores, times |factor|; the others, which may
+// be anything, become 0.
+static void store_scores(const float* restrict product, float factor,
+                         int32_t count, float* restrict scores) {
+  static const uint32_t keep[2 * B] = {
+      ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u,
+      ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u,
+  };
+  const uint32_t* restrict mask = keep + B - count;
+  for (int32_t s = 0; s < B; ++s) {
+    scores[s] =
+        sg_float_from_bits(sg_float_bits(factor * product[s]) & mask[s]);
+  }
+}
+
 // Scores of rows |first| to |end| - 1. Columns of later rows are undefined in
 // the product and are replaced by 0.
 static void score_segment(const block_rows_t* rows,
                           sg_kda_prepare_scratch_t* scratch, int32_t first,
                           int32_t end, int32_t count) {
   for (int32_t c = 0; c < count; c += B) {
-    sg_transpose_16(&scratch->grown_k[0][c], SG_KDA_ROW_FLOATS,
-                    &scratch->grown_k_columns[c][0], B);
+    sg_transpose(&scratch->grown_k[0][c], SG_KDA_ROW_FLOATS,
+                 &scratch->grown_k_columns[c][0], B, B, B);
   }
   const int32_t first_tile = first / SG_TILE_ROWS * SG_TILE_ROWS;
   for (int32_t tile = first_tile; tile < end; tile += SG_TILE_ROWS) {
@@ -171,11 +204,8 @@ static void score_segment(const block_rows_t* rows,
     for (int32_t i = 0; i < SG_TILE_ROWS; ++i) {
       const int32_t r = tile + i;
       if (r < first || r >= end) continue;
-      const float beta = rows->factors[r].beta;
-      for (int32_t s = 0; s < B; ++s) {
-        rows->scores[r][0][s] = s < r ? beta * kk[i][s] : 0.0f;
-        rows->scores[r][1][s] = s <= r ? qk[i][s] : 0.0f;
-      }
+      store_scores(kk[i], rows->factors[r].beta, r, rows->scores[r][0]);
+      store_scores(qk[i], 1.0f, r + 1, rows->scores[r][1]);
     }
   }
 }
@@ -216,12 +246,17 @@ void SG_HOST_SYMBOL(sg__kda_chunk_prepare_run)(const void* params_pointer,
                               params->chunk_indices[2 * row + 1] * size;
   const int64_t end_token = kda->query_start_loc[sequence + 1];
   const int64_t base = (row * value_heads + value_head) * size;
-  for (int64_t t = 0; t < size && first_token + t < end_token; t += B) {
-    const int64_t left = end_token - first_token - t;
+  const int64_t all = end_token - first_token;
+  const int64_t count = all < size ? all : size;
+  for (int64_t t = 0; t < count && t < B; ++t) {
+    prefetch_row(kda, first_token + t, value_head);
+  }
+  for (int64_t t = 0; t < count; t += B) {
     const block_rows_t rows = {
         .first_token = first_token + t,
-        .count = (int32_t)(left < B ? left : B),
+        .count = sg_kda_block_rows(t, count),
         .value_head = value_head,
+        .next_count = sg_kda_block_rows(t + B, count),
         .decays = params->decays + (base + t) * kda->key_dim,
         .scores = (float(*)[2][B])(params->scores + (base + t) * 2 * B),
         .factors = (sg_kda_row_factors_t*)(void*)params->factors + base + t,

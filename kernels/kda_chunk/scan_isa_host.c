@@ -23,6 +23,9 @@ enum {
   B = SG_KDA_BLOCK_TOKENS,
   ROW = SG_KDA_ROW_FLOATS,
   PANEL = SG_TILE_COLUMNS,
+  // Columns that are transposed together: they are of one panel, and
+  // value_dim is a multiple of them.
+  STRIP = PANEL < 16 ? PANEL : 16,
 };
 
 typedef struct scan_t {
@@ -41,6 +44,8 @@ typedef struct scan_t {
 typedef struct block_rows_t {
   int64_t first_token;
   int32_t count;
+  // Rows of the block that follows in the sequence.
+  int32_t next_count;
   const float* decays;                  // [B][key_dim]
   const float (*scores)[2][B];          // [B]: A, then Q
   const sg_kda_row_factors_t* factors;  // [B]
@@ -50,44 +55,28 @@ static float* panel_of(const scan_t* scan, int32_t column) {
   return scan->scratch->state + (ptrdiff_t)column * scan->key_dim;
 }
 
-// State rows [value_dim, key_dim] to panels [key_dim][PANEL], 16 columns of v
-// at a time; columns of the padding are 0.
+// State rows [value_dim, key_dim] to panels [key_dim][PANEL]; columns of the
+// padding are 0.
 static void load_state(const scan_t* scan, const float* state, bool fresh) {
-  memset(scan->scratch->state, 0,
-         sizeof(float) * (size_t)(scan->key_dim * scan->padded_columns));
+  const ptrdiff_t dim = scan->key_dim;
+  if (fresh || scan->padded_columns > scan->column_count) {
+    memset(scan->scratch->state, 0,
+           sizeof(float) * (size_t)(dim * scan->padded_columns));
+  }
   if (fresh) return;
-  for (int32_t v = 0; v < scan->column_count; v += B) {
-    const float* source =
-        state + (ptrdiff_t)(scan->first_column + v) * scan->key_dim;
-    for (int32_t c = 0; c < scan->key_dim; c += B) {
-      float tile[B][B];
-      sg_transpose_16(source + c, scan->key_dim, &tile[0][0], B);
-      for (int32_t j = 0; j < B; j += PANEL < B ? PANEL : B) {
-        float* panel = panel_of(scan, (v + j) / PANEL * PANEL);
-        for (int32_t i = 0; i < B; ++i) {
-          memcpy(panel + (ptrdiff_t)(c + i) * PANEL + (v + j) % PANEL,
-                 &tile[i][j], sizeof(float) * (PANEL < B ? PANEL : B));
-        }
-      }
-    }
+  for (int32_t v = 0; v < scan->column_count; v += STRIP) {
+    sg_transpose(state + (scan->first_column + v) * dim, dim,
+                 panel_of(scan, v / PANEL * PANEL) + v % PANEL, PANEL, STRIP,
+                 scan->key_dim);
   }
 }
 
 static void store_state(const scan_t* scan, float* state) {
-  for (int32_t v = 0; v < scan->column_count; v += B) {
-    float* target = state + (ptrdiff_t)(scan->first_column + v) * scan->key_dim;
-    for (int32_t c = 0; c < scan->key_dim; c += B) {
-      float tile[B][B];
-      for (int32_t j = 0; j < B; j += PANEL < B ? PANEL : B) {
-        const float* panel = panel_of(scan, (v + j) / PANEL * PANEL);
-        for (int32_t i = 0; i < B; ++i) {
-          memcpy(&tile[i][j],
-                 panel + (ptrdiff_t)(c + i) * PANEL + (v + j) % PANEL,
-                 sizeof(float) * (PANEL < B ? PANEL : B));
-        }
-      }
-      sg_transpose_16(&tile[0][0], B, target + c, scan->key_dim);
-    }
+  const ptrdiff_t dim = scan->key_dim;
+  for (int32_t v = 0; v < scan->column_count; v += STRIP) {
+    sg_transpose(panel_of(scan, v / PANEL * PANEL) + v % PANEL, PANEL,
+                 state + (scan->first_column + v) * dim, dim, scan->key_dim,
+                 STRIP);
   }
 }
 
@@ -131,7 +120,8 @@ static void scale_writes(const scan_t* scan, const block_rows_t* rows) {
   }
 }
 
-// The operands of one block. Rows beyond its count are 0: tiles read them.
+// The operands of one block. Rows beyond its count are left undefined: tiles
+// work on them as well, but no row that counts depends on a later one.
 static void load_block(const scan_t* scan, const block_rows_t* rows) {
   const sg_kda_params_t* params = scan->params;
   sg_kda_scan_scratch_t* scratch = scan->scratch;
@@ -155,10 +145,6 @@ static void load_block(const scan_t* scan, const block_rows_t* rows) {
   }
   scale_reads(scan, rows);
   scale_writes(scan, rows);
-  for (int32_t r = rows->count; r < B; ++r) {
-    memset(scratch->k_read[r], 0, sizeof(float) * (size_t)count);
-    memset(scratch->q_read[r], 0, sizeof(float) * (size_t)count);
-  }
 }
 
 // product = left panel, for the rows of a block.
@@ -183,21 +169,26 @@ static void multiply_state(const float (*left)[ROW], int32_t key_dim,
 // out[r] += sum over s <= r of Q[r, s] delta[s], along one vector of columns.
 static void solve_columns(const block_rows_t* rows, const float* values,
                           float* restrict delta, float* restrict out) {
-  sg_vector_t solved[B];
-  for (int32_t r = 0; r < rows->count; ++r) {
-    const float* a = rows->scores[r][0];
-    const float* q = rows->scores[r][1];
-    const float beta = rows->factors[r].beta;
-    sg_vector_t value = sg_vector_load(values + r * SG_KDA_CHUNK_SPLIT_COLUMNS);
-    sg_vector_t x = beta * (value - sg_vector_load(delta + r * PANEL));
+  sg_vector_t x[B];
+#pragma GCC unroll 16
+  for (int32_t r = 0; r < B; ++r) {
+    x[r] = rows->factors[r].beta *
+           (sg_vector_load(values + r * SG_KDA_CHUNK_SPLIT_COLUMNS) -
+            sg_vector_load(delta + r * PANEL));
+  }
+  // By columns of A, so that there are always independent sums in flight.
+#pragma GCC unroll 16
+  for (int32_t s = 0; s < B; ++s) {
+    sg_vector_store(delta + s * PANEL, x[s]);
+#pragma GCC unroll 16
+    for (int32_t r = s + 1; r < B; ++r) x[r] -= rows->scores[r][0][s] * x[s];
+  }
+#pragma GCC unroll 16
+  for (int32_t r = 0; r < B; ++r) {
     sg_vector_t y = sg_vector_load(out + r * PANEL);
-    for (int32_t s = 0; s < r; ++s) {
-      x -= a[s] * solved[s];
-      y += q[s] * solved[s];
-    }
-    solved[r] = x;
-    sg_vector_store(delta + r * PANEL, x);
-    sg_vector_store(out + r * PANEL, y + q[r] * x);
+#pragma GCC unroll 16
+    for (int32_t s = 0; s <= r; ++s) y += rows->scores[r][1][s] * x[s];
+    sg_vector_store(out + r * PANEL, y);
   }
 }
 
@@ -228,6 +219,34 @@ static void update_state(const sg_kda_scan_scratch_t* scratch, int32_t key_dim,
   }
 }
 
+static void prefetch_row(const scan_t* scan, int64_t token) {
+  const sg_kda_params_t* params = scan->params;
+  const int32_t dtype = params->activation_dtype;
+  const int32_t head = scan->value_head;
+  sg_row_prefetch(dtype, params->q,
+                  sg_kda_key_offset(params, params->q_row_stride, token, head),
+                  scan->key_dim);
+  sg_row_prefetch(dtype, params->k,
+                  sg_kda_key_offset(params, params->k_row_stride, token, head),
+                  scan->key_dim);
+  sg_row_prefetch(
+      dtype, params->v,
+      sg_kda_value_offset(params, params->v_row_stride, token, head) +
+          scan->first_column,
+      scan->column_count);
+}
+
+// Asks for the rows of the block after this one, a part with each panel, since
+// only so many requests can be under way at once.
+static void prefetch_next(const scan_t* scan, const block_rows_t* rows,
+                          int32_t panel) {
+  const int32_t panels = scan->padded_columns / PANEL;
+  const int32_t end = (panel + 1) * B / panels;
+  for (int32_t r = panel * B / panels; r < end && r < rows->next_count; ++r) {
+    prefetch_row(scan, rows->first_token + B + r);
+  }
+}
+
 static void scan_block(const scan_t* scan, const block_rows_t* rows) {
   const sg_kda_params_t* params = scan->params;
   sg_kda_scan_scratch_t* scratch = scan->scratch;
@@ -235,6 +254,7 @@ static void scan_block(const scan_t* scan, const block_rows_t* rows) {
   for (int32_t column = 0; column < scan->padded_columns; column += PANEL) {
     float* panel = panel_of(scan, column);
     float delta[B][PANEL], out[B][PANEL];
+    prefetch_next(scan, rows, column / PANEL);
     multiply_state((const float(*)[ROW])scratch->k_read, scan->key_dim, panel,
                    rows->count, delta);
     multiply_state((const float(*)[ROW])scratch->q_read, scan->key_dim, panel,
@@ -267,10 +287,10 @@ static void scan_sequence(const scan_t* scan,
     const int64_t row =
         (chunk * scan->params->value_heads + scan->value_head) * size +
         t % size;
-    const int64_t left = token_count - t;
     const block_rows_t rows = {
         .first_token = first_token + t,
-        .count = (int32_t)(left < B ? left : B),
+        .count = sg_kda_block_rows(t, token_count),
+        .next_count = sg_kda_block_rows(t + B, token_count),
         .decays = params->decays + row * scan->key_dim,
         .scores = (const float(*)[2][B])(params->scores + row * 2 * B),
         .factors =
@@ -327,6 +347,9 @@ void SG_HOST_SYMBOL(sg__kda_chunk_scan_run)(const void* params_pointer,
   if (!sg_kda_has_slot(kda, sequence)) {
     zero_sequence(&scan, first_token, token_count);
     return;
+  }
+  for (int64_t t = 0; t < token_count && t < B; ++t) {
+    prefetch_row(&scan, first_token + t);
   }
   float* state = sg_kda_state_of(kda, sequence, scan.value_head);
   load_state(&scan, state, kda->computed_lens[sequence] == 0);

@@ -38,10 +38,11 @@ const char* sg_status_code_name(sg_status_code_t code) {
   return "unknown";
 }
 
-// Names from outside may have newlines in them; a message has none.
-static void join_lines(char* text) {
+// Text from outside may hold newlines, or bytes that steer a terminal; a
+// message has none.
+static void blank_control_bytes(char* text) {
   for (; *text != '\0'; ++text) {
-    if (*text == '\n' || *text == '\r') *text = ' ';
+    if ((unsigned char)*text < 0x20 || *text == 0x7F) *text = '?';
   }
 }
 
@@ -52,7 +53,7 @@ sg_status_t sg_status_make_at(const char* file, int32_t line,
   va_start(arguments, format);
   vsnprintf(status.message, sizeof(status.message), format, arguments);
   va_end(arguments);
-  join_lines(status.message);
+  blank_control_bytes(status.message);
   return status;
 }
 
@@ -66,6 +67,6 @@ sg_status_t sg_status_annotate(sg_status_t status, const char* format, ...) {
   va_end(arguments);
   size_t used = strlen(status.message);
   snprintf(status.message + used, sizeof(status.message) - used, ": %s", inner);
-  join_lines(status.message);
+  blank_control_bytes(status.message);
   return status;
 }

@@ -188,6 +188,8 @@ hipError_t hipStreamGetCaptureInfo_v2(hipStream_t stream,
                                       size_t* numDependencies_out) {
   SG_HOST_CALL(hipStreamGetCaptureInfo_v2);
   if (captureStatus_out == NULL) return sg_host_call_end(hipErrorInvalidValue);
+  if (dependencies_out != NULL) *dependencies_out = NULL;
+  if (numDependencies_out != NULL) *numDependencies_out = 0;
   capture_info_t info;
   sg_host_lock();
   sg_host_stream_t* found = sg_host_stream_find(stream);

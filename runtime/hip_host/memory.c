@@ -121,17 +121,21 @@ hipError_t hipHostMalloc(void** ptr, size_t size, unsigned int flags) {
   return sg_host_call_end(error);
 }
 
+// The region that begins at |pointer|, or NULL.
+static region_t* find_allocation(const void* pointer, bool is_pinned) {
+  region_t* region = find_region(pointer);
+  if (region == NULL || region->base != (uintptr_t)pointer) return NULL;
+  return region->is_pinned == is_pinned ? region : NULL;
+}
+
 static hipError_t release(void* pointer, bool is_pinned) {
   SG_HOST_RETURN_IF_ERROR(sg_host_capture_check_unsafe());
   if (pointer == NULL) return hipSuccess;
-  region_t* region = find_region(pointer);
-  if (region == NULL || region->base != (uintptr_t)pointer ||
-      region->is_pinned != is_pinned) {
-    return hipErrorInvalidValue;
-  }
+  region_t* region = find_allocation(pointer, is_pinned);
+  if (region == NULL) return hipErrorInvalidValue;
   // Work in flight may use the memory. While this waits the table may change.
   SG_HOST_RETURN_IF_ERROR(sg_host_wait_device(region->device));
-  region = find_region(pointer);
+  region = find_allocation(pointer, is_pinned);
   if (region == NULL) return hipErrorInvalidValue;
   if (!is_pinned) region->device->memory_in_use_bytes -= region->mapped_bytes;
   sg_host_pages_unmap(pointer, region->bytes);

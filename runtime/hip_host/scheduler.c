@@ -43,13 +43,13 @@ void sg_host_scheduler_notify(void) {
 }
 
 void sg_host_scheduler_wake(uint32_t wanted) {
-  int awake = spinning;
-  if (sleeping == 0 || wanted <= (uint32_t)awake) return;
+  uint32_t awake = (uint32_t)spinning;
+  if (sleeping == 0 || wanted <= awake) return;
   // The lock keeps a worker that is about to sleep from missing the signal.
   sg_host_lock();
-  for (uint32_t i = (uint32_t)awake; i < wanted && i < MAX_WORKERS; ++i) {
-    pthread_cond_signal(&work);
-  }
+  uint32_t count = wanted - awake;
+  if (count > (uint32_t)sleeping) count = (uint32_t)sleeping;
+  for (uint32_t i = 0; i < count; ++i) pthread_cond_signal(&work);
   sg_host_unlock();
 }
 
@@ -105,6 +105,16 @@ static void run_head(sg_host_stream_t* stream, sg_host_scratch_t* scratch) {
   sg_host_stream_finish(stream);
 }
 
+// Runs blocks of another worker's kernel, which may take long: meanwhile this
+// worker is not one that looks for work. Either a new command is seen here, or
+// whoever enqueued it sees that nobody is looking and wakes another.
+static bool help(uint64_t epoch, sg_host_scratch_t* scratch) {
+  spinning--;
+  bool helped = work_epoch == epoch && sg_host_share_help(scratch);
+  spinning++;
+  return helped;
+}
+
 // Waits for work: spins, helping with blocks of others, and then sleeps. Needs
 // the lock and gives it up meanwhile.
 static void idle(sg_host_scratch_t* scratch) {
@@ -112,7 +122,7 @@ static void idle(sg_host_scratch_t* scratch) {
   spinning++;
   sg_host_unlock();
   for (int i = 0; i < IDLE_SPINS && work_epoch == epoch; ++i) {
-    if (sg_host_share_help(scratch)) i = 0;
+    if (sg_host_share_is_open() && help(epoch, scratch)) i = 0;
     sg_host_pause();
   }
   sg_host_lock();

@@ -127,7 +127,6 @@ static void run_kernel(const sg_host_kernel_launch_t* launch,
 
 bool sg_host_share_help(sg_host_scratch_t* scratch) {
   bool helped = false;
-  if (open_count == 0) return false;
   for (int i = 0; i < scratch_count; ++i) {
     share_t* share = &scratches[i].share;
     if (!share->is_open) continue;

@@ -152,7 +152,10 @@ static void release_held(const sg_host_stream_t* stream,
       sg_host_stream_release(command->wait.stream);
       break;
     case SG_HOST_COMMAND_FAULT:
-      stream->device->fault = command->fault.error;
+      // The first fault is the one that is told.
+      if (stream->device->fault == hipSuccess) {
+        stream->device->fault = command->fault.error;
+      }
       break;
     case SG_HOST_COMMAND_OPERATION:
       break;

@@ -51,12 +51,12 @@ void kda_run_initialize(const kda_case_t* test, const kda_inputs_t* inputs,
 // Asserts that all canaries stand.
 void kda_run_deinitialize(kda_run_t* run);
 
+// The launches of one op.
+void kda_run_recurrent(kda_run_t* run, bool zeroes_outputs);
+void kda_run_chunk(kda_run_t* run, bool zeroes_outputs);
+
 // The whole step: kda_recurrent, then kda_chunk, which zeroes outputs.
 void kda_run_step(kda_run_t* run);
-
-// The same with only one of them, which zeroes outputs.
-void kda_run_recurrent(kda_run_t* run);
-void kda_run_chunk(kda_run_t* run);
 
 // Element of an output row, and of the state of a sequence's slot.
 double kda_run_output(const kda_run_t* run, int64_t token, int64_t head,
