@@ -59,14 +59,17 @@ void fixture_set_up(fixture_t* f, const fixture_options_t* options) {
                  .capture = options->capture,
                  .memory_budget_bytes = options->memory_budget_bytes,
                  .on_no_match = options->on_no_match}};
+  sg_context_options_t context_options;
+  sg_context_options_initialize(&context_options);
+  context_options.allocator = options->allocator;
+  assert_ok(sg_context_create(&context_options, &f->context));
   sg_executor_options_t executor_options;
   sg_executor_options_initialize(&executor_options);
-  executor_options.allocator = options->allocator;
   executor_options.ring_depth = options->ring_depth;
   executor_options.verify_every = options->verify_every;
   executor_options.always_eager = options->always_eager;
-  assert_ok(sg_executor_create(&executor_options, &f->toy.program, &f->shapes,
-                               &f->executor));
+  assert_ok(sg_executor_create(f->context, &executor_options, &f->toy.program,
+                               &f->shapes, &f->executor));
   assert_hip(hipStreamCreateWithFlags(&f->stream, hipStreamNonBlocking));
   allocate_buffers(f);
   if (options->captured)
@@ -75,6 +78,7 @@ void fixture_set_up(fixture_t* f, const fixture_options_t* options) {
 
 void fixture_tear_down(fixture_t* f) {
   sg_executor_destroy(f->executor);
+  sg_context_release(f->context);
   for (int i = 0; i < TOY_BUFFER_COUNT; ++i) {
     assert_hip(hipFree(f->device[i]));
   }

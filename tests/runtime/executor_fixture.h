@@ -36,6 +36,7 @@ fixture_options_t fixture_defaults(void);
 typedef struct fixture_t {
   toy_program_t toy;
   sg_shapes_t shapes;
+  sg_context_t* context;
   sg_executor_t* executor;
   hipStream_t stream;
   void* device[TOY_BUFFER_COUNT];

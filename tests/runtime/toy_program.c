@@ -235,7 +235,8 @@ void toy_program_initialize(toy_program_t* toy, sg_shape_limits_t limits,
   }
   program->slot_count = slot_count;
   program->null_slot = null_slot;
-  program->record_step = record_step;
+  program->piece_count = 1;
+  program->record_piece = record_step;
   program->record_done = record_done;
   program->record_snapshot = record_snapshot;
   program->record_compare = record_compare;
