@@ -30,6 +30,12 @@ static sg_status_t check_options(const sg_executor_options_t* options,
                           "executor: ring depth %d, expected at least %d",
                           options->ring_depth, needed_depth);
   }
+  if (program->piece_count < 1) {
+    return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
+                          "executor: program %s has %d pieces, expected at "
+                          "least 1",
+                          program->name, program->piece_count);
+  }
   if (options->verify_every < 0) {
     return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
                           "executor: verify every %d steps, expected 0 or more",
