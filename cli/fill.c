@@ -7,34 +7,44 @@
 
 #include "kernels/random_fill/random_fill.h"
 
-// What the elements of a buffer are.
+// Standard deviation and mean of a buffer's elements.
 typedef struct distribution_t {
-  sg_dtype_t dtype;
   float scale;
   float offset;
 } distribution_t;
+
+static distribution_t unit_distribution(const sg_kda_geometry_t* geometry) {
+  (void)geometry;
+  return (distribution_t){1.0f, 0.0f};
+}
 
 static distribution_t qk_distribution(const sg_kda_geometry_t* geometry) {
   // Without normalisation in the kernel a vector should have about length 1.
   float scale =
       geometry->qk_l2norm ? 1.0f : 1.0f / sqrtf((float)geometry->key_dim);
-  return (distribution_t){geometry->activation_dtype, scale, 0.0f};
+  return (distribution_t){scale, 0.0f};
+}
+
+// A sum over the width has the variance of one input.
+static distribution_t conv_weight_distribution(
+    const sg_kda_geometry_t* geometry) {
+  return (distribution_t){1.0f / sqrtf((float)geometry->conv_width), 0.0f};
 }
 
 static distribution_t gate_distribution(const sg_kda_geometry_t* geometry) {
   if (geometry->gate_kind != SG_GATE_GIVEN) {
-    return (distribution_t){geometry->activation_dtype, 1.0f, 0.0f};
+    return (distribution_t){1.0f, 0.0f};
   }
   // A log decay is below 0; the numbers end at 3.46 deviations.
-  return (distribution_t){SG_DTYPE_FP32, 0.05f, -0.2f};
+  return (distribution_t){0.05f, -0.2f};
 }
 
 static distribution_t beta_distribution(const sg_kda_geometry_t* geometry) {
   if (geometry->beta_kind != SG_BETA_GIVEN) {
-    return (distribution_t){geometry->activation_dtype, 1.0f, 0.0f};
+    return (distribution_t){1.0f, 0.0f};
   }
   // Between 0 and 1.
-  return (distribution_t){SG_DTYPE_FP32, 0.14f, 0.5f};
+  return (distribution_t){0.14f, 0.5f};
 }
 
 // The logarithm of a uniform number in [1, 16], as these layers are initialised
@@ -42,24 +52,28 @@ static distribution_t beta_distribution(const sg_kda_geometry_t* geometry) {
 // lower bound the factor on the gate stays near 1.
 static distribution_t a_log_distribution(const sg_kda_geometry_t* geometry) {
   if (geometry->gate_kind == SG_GATE_LOWER_BOUND) {
-    return (distribution_t){SG_DTYPE_FP32, 0.5f, 0.0f};
+    return (distribution_t){0.5f, 0.0f};
   }
-  return (distribution_t){SG_DTYPE_FP32, 0.7f, 1.96f};
+  return (distribution_t){0.7f, 1.96f};
 }
 
 // The inverse softplus of step sizes from 0.001 to 0.1, which lies between -6.9
 // and -2.3; trained models have -7.8 to -1.4.
 static distribution_t dt_bias_distribution(const sg_kda_geometry_t* geometry) {
   (void)geometry;
-  return (distribution_t){SG_DTYPE_FP32, 1.3f, -4.6f};
-}
-
-static distribution_t value_distribution(const sg_kda_geometry_t* geometry) {
-  return (distribution_t){geometry->activation_dtype, 1.0f, 0.0f};
+  return (distribution_t){1.3f, -4.6f};
 }
 
 static distribution_t state_distribution(const sg_kda_geometry_t* geometry) {
-  return (distribution_t){geometry->state_dtype, 0.1f, 0.0f};
+  (void)geometry;
+  return (distribution_t){0.1f, 0.0f};
+}
+
+// Trained weights of a norm stay near the 1 that they start from.
+static distribution_t norm_weight_distribution(
+    const sg_kda_geometry_t* geometry) {
+  (void)geometry;
+  return (distribution_t){0.2f, 1.0f};
 }
 
 typedef struct rule_t {
@@ -71,12 +85,17 @@ typedef struct rule_t {
 static const rule_t rules[] = {
     {"q", qk_distribution},
     {"k", qk_distribution},
-    {"v", value_distribution},
+    {"v", unit_distribution},
+    {"qkv", qk_distribution},
+    {"conv_weight", conv_weight_distribution},
+    {"conv_cache", qk_distribution},
     {"raw_g", gate_distribution},
     {"raw_beta", beta_distribution},
     {"a_log", a_log_distribution},
     {"dt_bias", dt_bias_distribution},
     {"state", state_distribution},
+    {"output_gate", unit_distribution},
+    {"norm_weight", norm_weight_distribution},
 };
 
 static sg_status_t find_distribution(const sg_session_t* session,
@@ -107,13 +126,13 @@ static sg_status_t fill_rows(const sg_session_t* session, size_t buffer,
   const sg_buffer_spec_t* spec = &session->program->buffers[buffer];
   distribution_t distribution;
   SG_RETURN_IF_ERROR(find_distribution(session, spec, &distribution));
-  const int64_t element_bytes = (int64_t)sg_dtype_bytes(distribution.dtype);
+  const int64_t element_bytes = (int64_t)sg_dtype_bytes(spec->dtype);
   const sg_enqueue_t where = {.stream = session->stream,
                               .target = session->target,
                               .layer = spec->layer};
   const sg_random_fill_args_t args = {
       .data = (unsigned char*)session->bindings[buffer].address + offset_bytes,
-      .dtype = distribution.dtype,
+      .dtype = spec->dtype,
       .rows = rows,
       .row_elements = (int64_t)row_bytes / element_bytes,
       .row_stride = (int64_t)stride_bytes / element_bytes,

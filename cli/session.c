@@ -44,6 +44,8 @@ static sg_status_t make_program(sg_session_t* session,
       .target = session->target,
       .slot_count = options->slot_count,
       .null_slot = -1,
+      .with_conv = !options->omit_conv,
+      .with_norm = !options->omit_norm,
       .tables = options->tables,
   };
   SG_RETURN_IF_ERROR(sg_kda_step_create(&step_options, &session->step));

@@ -26,6 +26,10 @@ typedef struct sg_session_options_t {
   // Every how many steps one is verified, 0 for none.
   int32_t verify_every;
   bool always_eager;
+  // Leave the short convolution out, so that q, k and v are inputs.
+  bool omit_conv;
+  // Leave the gated norm out.
+  bool omit_norm;
   sg_table_source_t tables;
 } sg_session_options_t;
 

@@ -2,17 +2,17 @@
 
 #include "graphs/kda_step.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "graphs/kda_step_internal.h"
 #include "kernels/chunk_metadata/chunk_metadata.h"
+#include "kernels/gated_norm/gated_norm.h"
 #include "kernels/kda_chunk/kda_chunk.h"
 #include "kernels/kda_recurrent/kda_recurrent.h"
+#include "kernels/short_conv/short_conv.h"
 #include "runtime/base/arena.h"
-#include "runtime/base/checked.h"
 
-static sg_batch_capacity_t largest_capacity(const sg_kda_step_t* step) {
+sg_batch_capacity_t sg_kda_step_capacity(const sg_kda_step_t* step) {
   sg_shape_limits_t limits = step->options.limits;
   return (sg_batch_capacity_t){
       .tokens = limits.max_tokens,
@@ -33,9 +33,12 @@ static sg_status_t add_region(sg_kda_step_t* step, sg_arena_layout_t* layout,
 }
 
 static sg_status_t lay_out_arena(sg_kda_step_t* step) {
-  sg_batch_capacity_t capacity = largest_capacity(step);
+  sg_batch_capacity_t capacity = sg_kda_step_capacity(step);
   size_t sequences = (size_t)capacity.sequences;
   size_t workspace_bytes, stamp_bytes;
+  size_t conv_rows = step->options.with_conv ? (size_t)capacity.tokens : 0;
+  size_t conv_row_bytes = (size_t)sg_short_conv_channels(&step->geometry) *
+                          sg_dtype_bytes(step->geometry.activation_dtype);
   SG_RETURN_IF_ERROR(sg_kda_chunk_workspace_bytes(
       &step->geometry, step->options.target, &capacity, &workspace_bytes));
   // Verified steps run on shadow pools of one slot more than sequences.
@@ -57,6 +60,7 @@ static sg_status_t lay_out_arena(sg_kda_step_t* step) {
       {SG_KDA_REGION_CHUNK_OFFSETS, "chunk_offsets", sequences + 1, 8},
       {SG_KDA_REGION_SLOT_STAMPS, "slot_stamps", stamp_bytes, 1},
       {SG_KDA_REGION_WORKSPACE, "workspace", workspace_bytes, 1},
+      {SG_KDA_REGION_CONV_OUTPUT, "conv_output", conv_rows, conv_row_bytes},
   };
   sg_arena_layout_t layout = {0};
   for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); ++i) {
@@ -66,98 +70,6 @@ static sg_status_t lay_out_arena(sg_kda_step_t* step) {
   step->program.arena_bytes = layout.total_bytes;
   step->program.arena_regions = step->regions;
   step->program.arena_region_count = SG_KDA_REGION_COUNT;
-  return sg_status_ok();
-}
-
-// What one of a layer's buffers is, by its place in the enumeration.
-typedef struct layer_buffer_t {
-  const char* name;
-  sg_buffer_role_t role;
-  size_t row_bytes;
-} layer_buffer_t;
-
-static void describe_layer(const sg_kda_geometry_t* g,
-                           layer_buffer_t out[SG_KDA_BUFFERS_PER_LAYER]) {
-  size_t element = sg_dtype_bytes(g->activation_dtype);
-  size_t gate_element = g->gate_kind == SG_GATE_GIVEN ? 4 : element;
-  size_t beta_element = g->beta_kind == SG_BETA_GIVEN ? 4 : element;
-  size_t heads = (size_t)g->heads, value_heads = (size_t)g->value_heads;
-  size_t key_dim = (size_t)g->key_dim, value_dim = (size_t)g->value_dim;
-  size_t qk = heads * key_dim, v = value_heads * value_dim;
-  size_t gate = value_heads * key_dim;
-  size_t state = v * key_dim * sg_dtype_bytes(g->state_dtype);
-  out[SG_KDA_BUFFER_Q] = (layer_buffer_t){"q", SG_BUFFER_INPUT, qk * element};
-  out[SG_KDA_BUFFER_K] = (layer_buffer_t){"k", SG_BUFFER_INPUT, qk * element};
-  out[SG_KDA_BUFFER_V] = (layer_buffer_t){"v", SG_BUFFER_INPUT, v * element};
-  out[SG_KDA_BUFFER_RAW_G] =
-      (layer_buffer_t){"raw_g", SG_BUFFER_INPUT, gate * gate_element};
-  out[SG_KDA_BUFFER_RAW_BETA] =
-      (layer_buffer_t){"raw_beta", SG_BUFFER_INPUT, value_heads * beta_element};
-  out[SG_KDA_BUFFER_A_LOG] =
-      (layer_buffer_t){"a_log", SG_BUFFER_WEIGHT, value_heads * 4};
-  out[SG_KDA_BUFFER_DT_BIAS] =
-      (layer_buffer_t){"dt_bias", SG_BUFFER_WEIGHT, gate * 4};
-  out[SG_KDA_BUFFER_STATE] = (layer_buffer_t){"state", SG_BUFFER_POOL, state};
-  out[SG_KDA_BUFFER_O] = (layer_buffer_t){"o", SG_BUFFER_OUTPUT, v * element};
-}
-
-static sg_status_t fill_spec(const sg_kda_step_t* step, int32_t layer,
-                             const layer_buffer_t* buffer,
-                             sg_buffer_spec_t* out_spec) {
-  *out_spec = (sg_buffer_spec_t){.role = buffer->role,
-                                 .layer = layer,
-                                 .row_bytes = buffer->row_bytes,
-                                 .bytes = buffer->row_bytes};
-  snprintf(out_spec->name, sizeof(out_spec->name), "layers.%d.%s", layer,
-           buffer->name);
-  if (buffer->role == SG_BUFFER_WEIGHT) return sg_status_ok();
-  size_t rows = buffer->role == SG_BUFFER_POOL
-                    ? (size_t)step->options.slot_count
-                    : (size_t)step->options.limits.max_tokens;
-  out_spec->stride_bytes = buffer->row_bytes;
-  if (!sg_checked_mul(buffer->row_bytes, rows, &out_spec->bytes)) {
-    return sg_status_make(SG_STATUS_OUT_OF_MEMORY,
-                          "%s: %zu rows of %zu bytes overflow", out_spec->name,
-                          rows, buffer->row_bytes);
-  }
-  return sg_status_ok();
-}
-
-// The buffers of given tables, behind those of the layers.
-static void fill_table_specs(const sg_kda_step_t* step,
-                             sg_buffer_spec_t* out_specs) {
-  sg_batch_capacity_t capacity = largest_capacity(step);
-  const sg_buffer_spec_t tables[2] = {
-      {.name = "chunk_indices",
-       .role = SG_BUFFER_INPUT,
-       .layer = -1,
-       .bytes = (size_t)capacity.chunks * 2 * sizeof(int32_t)},
-      {.name = "chunk_offsets",
-       .role = SG_BUFFER_INPUT,
-       .layer = -1,
-       .bytes = ((size_t)capacity.sequences + 1) * sizeof(int64_t)}};
-  memcpy(out_specs, tables, sizeof(tables));
-}
-
-static sg_status_t describe_buffers(sg_kda_step_t* step) {
-  size_t layer_specs = (size_t)step->layers * SG_KDA_BUFFERS_PER_LAYER;
-  bool given = step->options.tables == SG_TABLES_GIVEN;
-  step->spec_count = layer_specs + (given ? 2 : 0);
-  void* memory;
-  SG_RETURN_IF_ERROR(sg_allocate(step->options.allocator, "buffer specs",
-                                 step->spec_count, sizeof(sg_buffer_spec_t),
-                                 &memory));
-  step->specs = memory;
-  layer_buffer_t buffers[SG_KDA_BUFFERS_PER_LAYER];
-  describe_layer(&step->geometry, buffers);
-  for (size_t i = 0; i < layer_specs; ++i) {
-    SG_RETURN_IF_ERROR(fill_spec(step, (int32_t)(i / SG_KDA_BUFFERS_PER_LAYER),
-                                 &buffers[i % SG_KDA_BUFFERS_PER_LAYER],
-                                 &step->specs[i]));
-  }
-  if (given) fill_table_specs(step, step->specs + layer_specs);
-  step->program.buffers = step->specs;
-  step->program.buffer_count = step->spec_count;
   return sg_status_ok();
 }
 
@@ -200,6 +112,8 @@ static uint64_t fingerprint(const sg_kda_step_t* step) {
       (uint64_t)o->slot_count,
       (uint64_t)o->null_slot,
       o->zero_tail,
+      o->with_conv,
+      o->with_norm,
       (uint64_t)o->tables,
   };
   return hash_words(words, sizeof(words) / sizeof(words[0]));
@@ -219,6 +133,12 @@ static sg_status_t check_options(const sg_kda_step_options_t* options) {
   const sg_kda_geometry_t* geometry = &options->model->geometry;
   SG_RETURN_IF_ERROR(sg_kda_chunk_supports(geometry, options->target));
   SG_RETURN_IF_ERROR(sg_kda_recurrent_supports(geometry, options->target));
+  if (options->with_conv) {
+    SG_RETURN_IF_ERROR(sg_short_conv_supports(geometry, options->target));
+  }
+  if (options->with_norm) {
+    SG_RETURN_IF_ERROR(sg_gated_norm_supports(geometry, options->target));
+  }
   if (options->model->layers < 1 || options->limits.max_tokens < 1 ||
       options->limits.max_sequences < 1 || options->slot_count < 1) {
     return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
@@ -232,14 +152,14 @@ static sg_status_t check_options(const sg_kda_step_options_t* options) {
 
 static sg_status_t fill_step(sg_kda_step_t* step) {
   SG_RETURN_IF_ERROR(lay_out_arena(step));
-  SG_RETURN_IF_ERROR(describe_buffers(step));
+  SG_RETURN_IF_ERROR(sg_kda_step_describe_buffers(step));
   sg_program_t* program = &step->program;
   program->name = "kda_step";
   program->self = step;
   program->fingerprint = fingerprint(step);
   program->limits = step->options.limits;
   if (step->options.tables == SG_TABLES_HOST) {
-    program->ring_chunk_capacity = largest_capacity(step).chunks;
+    program->ring_chunk_capacity = sg_kda_step_capacity(step).chunks;
   }
   program->slot_count = step->options.slot_count;
   program->null_slot = step->options.null_slot;
@@ -282,4 +202,10 @@ void sg_kda_step_destroy(sg_kda_step_t* step) {
 
 const sg_program_t* sg_kda_step_program(const sg_kda_step_t* step) {
   return &step->program;
+}
+
+int32_t sg_kda_step_buffer(const sg_kda_step_t* step, int32_t layer,
+                           sg_kda_buffer_t buffer) {
+  if (step->places[buffer] < 0) return -1;
+  return layer * step->buffers_per_layer + step->places[buffer];
 }

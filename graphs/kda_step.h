@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The step program of KDA layers: batch ingest, chunk metadata once, and then
-// for each layer the recurrent form for decodes and the chunk form for the
-// rest. A decode shape records the recurrent form alone, a prefill shape the
-// chunk form alone.
+// for each layer the short convolution, the recurrent form for decodes, the
+// chunk form for the rest, and the gated norm. A decode shape records the
+// recurrent form alone, a prefill shape the chunk form alone. Convolution and
+// norm are options, for callers that have ops of their own for them.
 
 #ifndef STEPGRAPH_GRAPHS_KDA_STEP_H_
 #define STEPGRAPH_GRAPHS_KDA_STEP_H_
@@ -31,22 +32,40 @@ typedef struct sg_kda_step_options_t {
   int32_t null_slot;
   // Whether output rows beyond the real tokens are set to zero.
   bool zero_tail;
+  // Whether q, k and v come from the short convolution, whose inputs then take
+  // their places (kernels/short_conv/params.h).
+  bool with_conv;
+  // Whether o is normalised and gated in place (kernels/gated_norm/params.h).
+  bool with_norm;
   sg_table_source_t tables;
 } sg_kda_step_options_t;
 
-// Buffers of layer l, each named "layers.l.NAME", in this order:
-enum {
-  SG_KDA_BUFFER_Q = 0,     // [max_tokens, heads, key_dim]
-  SG_KDA_BUFFER_K,         // [max_tokens, heads, key_dim]
-  SG_KDA_BUFFER_V,         // [max_tokens, value_heads, value_dim]
+// Buffers of a layer. Those of layer l are called "layers.l.NAME", NAME being
+// the enumerator's in lower case. Types are the activation dtype, or what
+// stands behind the shape; raw_g and raw_beta are fp32 where gates and betas
+// are given. channels is 2 * heads * key_dim + value_heads * value_dim.
+typedef enum sg_kda_buffer_t {
+  // Without convolution.
+  SG_KDA_BUFFER_Q = 0,  // [max_tokens, heads, key_dim]
+  SG_KDA_BUFFER_K,      // [max_tokens, heads, key_dim]
+  SG_KDA_BUFFER_V,      // [max_tokens, value_heads, value_dim]
+  // With convolution: its inputs packed q | k | v, weights and histories.
+  SG_KDA_BUFFER_QKV,          // [max_tokens, channels]
+  SG_KDA_BUFFER_CONV_WEIGHT,  // [channels, conv_width] fp32
+  SG_KDA_BUFFER_CONV_CACHE,   // [slots, conv_width - 1, channels]
+  // Always.
   SG_KDA_BUFFER_RAW_G,     // [max_tokens, value_heads, key_dim]
   SG_KDA_BUFFER_RAW_BETA,  // [max_tokens, value_heads]
   SG_KDA_BUFFER_A_LOG,     // [value_heads] fp32
   SG_KDA_BUFFER_DT_BIAS,   // [value_heads, key_dim] fp32
-  SG_KDA_BUFFER_STATE,     // [slots, value_heads, value_dim, key_dim]
+  SG_KDA_BUFFER_STATE,     // [slots, value_heads, value_dim, key_dim] fp32
   SG_KDA_BUFFER_O,         // [max_tokens, value_heads, value_dim]
-  SG_KDA_BUFFERS_PER_LAYER,
-};
+  // With norm.
+  SG_KDA_BUFFER_OUTPUT_GATE,  // [max_tokens, value_heads, value_dim]
+  SG_KDA_BUFFER_NORM_WEIGHT,  // [value_dim] fp32
+} sg_kda_buffer_t;
+
+enum { SG_KDA_BUFFER_COUNT = SG_KDA_BUFFER_NORM_WEIGHT + 1 };
 
 typedef struct sg_kda_step_t sg_kda_step_t;
 
@@ -61,6 +80,11 @@ void sg_kda_step_destroy(sg_kda_step_t* step);
 
 // Lives as long as |step|.
 const sg_program_t* sg_kda_step_program(const sg_kda_step_t* step);
+
+// Where |buffer| of |layer| stands among the program's buffers, or -1 where
+// |step| has no such buffer.
+int32_t sg_kda_step_buffer(const sg_kda_step_t* step, int32_t layer,
+                           sg_kda_buffer_t buffer);
 
 #ifdef __cplusplus
 }

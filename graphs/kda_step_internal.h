@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The KDA step program's insides: made by kda_step.c, used for recording by
-// kda_step_record.c.
+// The KDA step program's insides: made by kda_step.c with the buffers that
+// kda_step_buffers.c describes, used for recording by kda_step_record.c.
 
 #ifndef STEPGRAPH_GRAPHS_KDA_STEP_INTERNAL_H_
 #define STEPGRAPH_GRAPHS_KDA_STEP_INTERNAL_H_
@@ -20,6 +20,8 @@ enum {
   SG_KDA_REGION_SLOT_STAMPS,
   // One workspace serves all layers: they follow each other on one stream.
   SG_KDA_REGION_WORKSPACE,
+  // So does one output of the convolution; empty without one.
+  SG_KDA_REGION_CONV_OUTPUT,
   SG_KDA_REGION_COUNT,
 };
 
@@ -29,9 +31,18 @@ struct sg_kda_step_t {
   int32_t layers;
   sg_buffer_spec_t* specs;
   size_t spec_count;
+  // Where a buffer stands among those of its layer, or -1.
+  int32_t places[SG_KDA_BUFFER_COUNT];
+  int32_t buffers_per_layer;
   sg_arena_region_t regions[SG_KDA_REGION_COUNT];
   sg_program_t program;
 };
+
+// The largest step.
+sg_batch_capacity_t sg_kda_step_capacity(const sg_kda_step_t* step);
+
+// Fills in specs and places from options and geometry.
+sg_status_t sg_kda_step_describe_buffers(sg_kda_step_t* step);
 
 // The functions of the program.
 sg_status_t sg_kda_step_record(void* self, const sg_recording_t* recording);

@@ -5,8 +5,10 @@
 #include "graphs/kda_step_internal.h"
 #include "kernels/batch_ingest/batch_ingest.h"
 #include "kernels/chunk_metadata/chunk_metadata.h"
+#include "kernels/gated_norm/gated_norm.h"
 #include "kernels/kda_chunk/kda_chunk.h"
 #include "kernels/kda_recurrent/kda_recurrent.h"
+#include "kernels/short_conv/short_conv.h"
 #include "kernels/step_done/step_done.h"
 #include "kernels/verify/verify.h"
 
@@ -120,39 +122,112 @@ static sg_batch_tables_t tables_of(const sg_kda_step_t* step,
   };
 }
 
+// The address bound to |buffer| of |layer|; NULL where the step has none.
+static void* bound(const sg_kda_step_t* step, const sg_recording_t* recording,
+                   int32_t layer, sg_kda_buffer_t buffer) {
+  int32_t index = sg_kda_step_buffer(step, layer, buffer);
+  return index < 0 ? NULL : recording->buffers[index];
+}
+
+static int64_t value_stride(const sg_kda_geometry_t* g) {
+  return (int64_t)g->value_heads * g->value_dim;
+}
+
+// q, k and v: the caller's, or packed in the output of the convolution.
+static void set_projections(const sg_kda_step_t* step,
+                            const sg_recording_t* recording, int32_t layer,
+                            sg_kda_tensors_t* tensors) {
+  const sg_kda_geometry_t* g = &step->geometry;
+  int64_t qk_stride = (int64_t)g->heads * g->key_dim;
+  if (!step->options.with_conv) {
+    tensors->q = bound(step, recording, layer, SG_KDA_BUFFER_Q);
+    tensors->k = bound(step, recording, layer, SG_KDA_BUFFER_K);
+    tensors->v = bound(step, recording, layer, SG_KDA_BUFFER_V);
+    tensors->q_row_stride = qk_stride;
+    tensors->k_row_stride = qk_stride;
+    tensors->v_row_stride = value_stride(g);
+    return;
+  }
+  const unsigned char* row = region(step, recording, SG_KDA_REGION_CONV_OUTPUT);
+  size_t qk_bytes = (size_t)qk_stride * sg_dtype_bytes(g->activation_dtype);
+  tensors->q = row;
+  tensors->k = row + qk_bytes;
+  tensors->v = row + 2 * qk_bytes;
+  tensors->q_row_stride = sg_short_conv_channels(g);
+  tensors->k_row_stride = tensors->q_row_stride;
+  tensors->v_row_stride = tensors->q_row_stride;
+}
+
 static sg_kda_tensors_t tensors_of(const sg_kda_step_t* step,
                                    const sg_recording_t* recording,
                                    int32_t layer) {
   const sg_kda_geometry_t* g = &step->geometry;
-  void* const* buffers =
-      recording->buffers + (size_t)layer * SG_KDA_BUFFERS_PER_LAYER;
-  int64_t qk_stride = (int64_t)g->heads * g->key_dim;
-  int64_t v_stride = (int64_t)g->value_heads * g->value_dim;
-  return (sg_kda_tensors_t){
-      .q = buffers[SG_KDA_BUFFER_Q],
-      .k = buffers[SG_KDA_BUFFER_K],
-      .v = buffers[SG_KDA_BUFFER_V],
-      .raw_g = buffers[SG_KDA_BUFFER_RAW_G],
-      .raw_beta = buffers[SG_KDA_BUFFER_RAW_BETA],
-      .a_log = buffers[SG_KDA_BUFFER_A_LOG],
-      .dt_bias = buffers[SG_KDA_BUFFER_DT_BIAS],
-      .state = buffers[SG_KDA_BUFFER_STATE],
-      .o = buffers[SG_KDA_BUFFER_O],
-      .q_row_stride = qk_stride,
-      .k_row_stride = qk_stride,
-      .v_row_stride = v_stride,
+  sg_kda_tensors_t tensors = {
+      .raw_g = bound(step, recording, layer, SG_KDA_BUFFER_RAW_G),
+      .raw_beta = bound(step, recording, layer, SG_KDA_BUFFER_RAW_BETA),
+      .a_log = bound(step, recording, layer, SG_KDA_BUFFER_A_LOG),
+      .dt_bias = bound(step, recording, layer, SG_KDA_BUFFER_DT_BIAS),
+      .state = bound(step, recording, layer, SG_KDA_BUFFER_STATE),
+      .o = bound(step, recording, layer, SG_KDA_BUFFER_O),
       .g_row_stride = (int64_t)g->value_heads * g->key_dim,
       .beta_row_stride = g->value_heads,
-      .o_row_stride = v_stride,
-      .state_slot_stride = v_stride * g->key_dim,
+      .o_row_stride = value_stride(g),
+      .state_slot_stride = value_stride(g) * g->key_dim,
   };
+  set_projections(step, recording, layer, &tensors);
+  return tensors;
 }
 
-static sg_status_t enqueue_layer(const sg_kda_step_t* step,
-                                 const sg_recording_t* recording,
-                                 int32_t layer) {
+static sg_status_t enqueue_conv(const sg_kda_step_t* step,
+                                const sg_recording_t* recording,
+                                int32_t layer) {
+  sg_enqueue_t where = enqueue_at(recording, layer);
+  int64_t channels = sg_short_conv_channels(&step->geometry);
+  sg_short_conv_args_t args = {
+      .geometry = &step->geometry,
+      .capacity = capacity_of(step, recording),
+      .tables = tables_of(step, recording),
+      .x = bound(step, recording, layer, SG_KDA_BUFFER_QKV),
+      .weight = bound(step, recording, layer, SG_KDA_BUFFER_CONV_WEIGHT),
+      .cache = bound(step, recording, layer, SG_KDA_BUFFER_CONV_CACHE),
+      .y = region(step, recording, SG_KDA_REGION_CONV_OUTPUT),
+      .x_row_stride = channels,
+      .y_row_stride = channels,
+      .cache_slot_stride = channels * (step->geometry.conv_width - 1),
+      .null_slot = step->options.null_slot,
+  };
+  return sg_short_conv_enqueue(&where, &args);
+}
+
+static sg_status_t enqueue_norm(const sg_kda_step_t* step,
+                                const sg_recording_t* recording,
+                                int32_t layer) {
+  sg_enqueue_t where = enqueue_at(recording, layer);
+  void* o = bound(step, recording, layer, SG_KDA_BUFFER_O);
+  int64_t stride = value_stride(&step->geometry);
+  sg_gated_norm_args_t args = {
+      .geometry = &step->geometry,
+      .capacity = capacity_of(step, recording),
+      .counts = region(step, recording, SG_KDA_REGION_COUNTS),
+      .o = o,
+      .gate = bound(step, recording, layer, SG_KDA_BUFFER_OUTPUT_GATE),
+      .weight = bound(step, recording, layer, SG_KDA_BUFFER_NORM_WEIGHT),
+      .y = o,
+      .o_row_stride = stride,
+      .gate_row_stride = stride,
+      .y_row_stride = stride,
+      .zero_tail = step->options.zero_tail,
+  };
+  return sg_gated_norm_enqueue(&where, &args);
+}
+
+// Of the ops that write o the last one zeroes the rows that no sequence owns.
+static sg_status_t enqueue_recurrence(const sg_kda_step_t* step,
+                                      const sg_recording_t* recording,
+                                      int32_t layer) {
   sg_enqueue_t where = enqueue_at(recording, layer);
   sg_phase_t phase = recording->capacity.phase;
+  bool is_last = !step->options.with_norm;
   sg_kda_args_t args = {
       .geometry = &step->geometry,
       .capacity = capacity_of(step, recording),
@@ -163,12 +238,25 @@ static sg_status_t enqueue_layer(const sg_kda_step_t* step,
       .workspace = region(step, recording, SG_KDA_REGION_WORKSPACE),
   };
   if (phase != SG_PHASE_PREFILL) {
-    args.zeroes_outputs = phase == SG_PHASE_DECODE;
+    args.zeroes_outputs = is_last && phase == SG_PHASE_DECODE;
     SG_RETURN_IF_ERROR(sg_kda_recurrent_enqueue(&where, &args));
   }
   if (phase != SG_PHASE_DECODE) {
-    args.zeroes_outputs = true;
+    args.zeroes_outputs = is_last;
     SG_RETURN_IF_ERROR(sg_kda_chunk_enqueue(&where, &args));
+  }
+  return sg_status_ok();
+}
+
+static sg_status_t enqueue_layer(const sg_kda_step_t* step,
+                                 const sg_recording_t* recording,
+                                 int32_t layer) {
+  if (step->options.with_conv) {
+    SG_RETURN_IF_ERROR(enqueue_conv(step, recording, layer));
+  }
+  SG_RETURN_IF_ERROR(enqueue_recurrence(step, recording, layer));
+  if (step->options.with_norm) {
+    SG_RETURN_IF_ERROR(enqueue_norm(step, recording, layer));
   }
   return sg_status_ok();
 }

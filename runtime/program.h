@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "runtime/base/batch_layout.h"
+#include "runtime/base/dtype.h"
 #include "runtime/base/status.h"
 #include "runtime/base/verify_layout.h"
 #include "runtime/hip/launch.h"
@@ -47,6 +48,8 @@ typedef struct sg_buffer_spec_t {
   // e.g. "layers.3.q".
   char name[SG_BUFFER_NAME_BYTES];
   sg_buffer_role_t role;
+  // Element type of floating-point buffers.
+  sg_dtype_t dtype;
   int32_t layer;
   // Distance between rows (INPUT, OUTPUT) or slots (POOL); 0 for weights.
   size_t stride_bytes;

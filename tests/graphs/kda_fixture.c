@@ -8,7 +8,9 @@
 
 #include "tests/check.h"
 
-static sg_shape_t shapes[] = {
+enum { GUARD = 0xa5, GUARD_BYTES = 256 };
+
+static sg_shape_t default_shapes[] = {
     {"decode-4", SG_PHASE_DECODE, 4, 4},
     {"decode-12", SG_PHASE_DECODE, 12, 12},
     {"prefill-160", SG_PHASE_PREFILL, 160, 6},
@@ -17,22 +19,25 @@ static sg_shape_t shapes[] = {
 };
 
 kda_fixture_options_t kda_fixture_defaults(void) {
-  return (kda_fixture_options_t){.geometry = {.heads = 2,
-                                              .value_heads = 2,
-                                              .key_dim = 32,
-                                              .value_dim = 32,
-                                              .conv_width = 4,
-                                              .chunk_size = 64,
-                                              .gate_kind = SG_GATE_SOFTPLUS,
-                                              .gate_lower_bound = -5.0f,
-                                              .qk_l2norm = true,
-                                              .scale = 0.1767767f,
-                                              .activation_dtype = SG_DTYPE_FP32,
-                                              .norm_epsilon = 1e-5f},
-                                 .layers = 2,
-                                 .ring_depth = 64,
-                                 .captured = true,
-                                 .allocator = sg_allocator_system()};
+  return (kda_fixture_options_t){
+      .geometry = {.heads = 2,
+                   .value_heads = 2,
+                   .key_dim = 32,
+                   .value_dim = 32,
+                   .conv_width = 4,
+                   .chunk_size = 64,
+                   .gate_kind = SG_GATE_SOFTPLUS,
+                   .gate_lower_bound = -5.0f,
+                   .qk_l2norm = true,
+                   .scale = 0.1767767f,
+                   .activation_dtype = SG_DTYPE_FP32,
+                   .norm_epsilon = 1e-5f},
+      .layers = 2,
+      .shapes = default_shapes,
+      .shape_count = sizeof(default_shapes) / sizeof(default_shapes[0]),
+      .ring_depth = 64,
+      .captured = true,
+      .allocator = sg_allocator_system()};
 }
 
 // splitmix64.
@@ -41,10 +46,6 @@ uint64_t kda_fixture_random(kda_fixture_t* f) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   return z ^ (z >> 31);
-}
-
-static int32_t random_below(kda_fixture_t* f, int32_t limit) {
-  return (int32_t)(kda_fixture_random(f) % (uint64_t)limit);
 }
 
 // About N(0, 1): the sum of four uniform numbers.
@@ -56,14 +57,15 @@ static double random_normal(kda_fixture_t* f) {
   return sum * sqrt(3.0);
 }
 
-static size_t spec_index(int32_t layer, int buffer) {
-  return (size_t)layer * SG_KDA_BUFFERS_PER_LAYER + (size_t)buffer;
+int kda_fixture_index(const kda_fixture_t* f, int32_t layer,
+                      sg_kda_buffer_t buffer) {
+  return sg_kda_step_buffer(f->step, layer, buffer);
 }
 
-static bool is_fp32(const kda_fixture_t* f, int buffer) {
-  return f->options.geometry.activation_dtype == SG_DTYPE_FP32 ||
-         buffer == SG_KDA_BUFFER_A_LOG || buffer == SG_KDA_BUFFER_DT_BIAS ||
-         buffer == SG_KDA_BUFFER_STATE;
+const sg_buffer_spec_t* kda_fixture_spec(const kda_fixture_t* f, int32_t layer,
+                                         sg_kda_buffer_t buffer) {
+  int index = kda_fixture_index(f, layer, buffer);
+  return index < 0 ? NULL : &f->program->buffers[index];
 }
 
 static uint16_t to_bf16(float value) {
@@ -79,53 +81,152 @@ static float from_bf16(uint16_t value) {
   return result;
 }
 
-static size_t element_count(const kda_fixture_t* f, int buffer) {
-  return f->program->buffers[spec_index(0, buffer)].bytes /
-         (is_fp32(f, buffer) ? 4 : 2);
+double kda_fixture_element(sg_dtype_t dtype, const void* data, size_t index) {
+  return dtype == SG_DTYPE_FP32
+             ? (double)((const float*)data)[index]
+             : (double)from_bf16(((const uint16_t*)data)[index]);
 }
 
-// Rounds |host| to the buffer's type, so that both sides see equal numbers, and
-// copies it to the device.
-static void upload(const kda_fixture_t* f, int32_t layer, int buffer) {
-  size_t count = element_count(f, buffer);
-  size_t bytes = f->program->buffers[spec_index(layer, buffer)].bytes;
-  double* host = f->host[layer][buffer];
-  void* staged = malloc(bytes);
+static void set_element(sg_dtype_t dtype, void* data, size_t index,
+                        double value) {
+  if (dtype == SG_DTYPE_FP32) {
+    ((float*)data)[index] = (float)value;
+  } else {
+    ((uint16_t*)data)[index] = to_bf16((float)value);
+  }
+}
+
+double kda_fixture_round_to_fp32(double value) { return (double)(float)value; }
+
+double kda_fixture_round_to_bf16(double value) {
+  return (double)from_bf16(to_bf16((float)value));
+}
+
+// Elements |first| to |first + count| of the host's numbers, to the device's
+// from |target| on.
+static void upload(const kda_fixture_t* f, int32_t layer,
+                   sg_kda_buffer_t buffer, size_t first, size_t count,
+                   size_t target) {
+  sg_dtype_t dtype = kda_fixture_spec(f, layer, buffer)->dtype;
+  size_t element = sg_dtype_bytes(dtype);
+  void* staged = malloc(count * element + 1);
   assert_non_null(staged);
   for (size_t i = 0; i < count; ++i) {
-    if (is_fp32(f, buffer)) {
-      ((float*)staged)[i] = (float)host[i];
-      host[i] = (double)(float)host[i];
-    } else {
-      ((uint16_t*)staged)[i] = to_bf16((float)host[i]);
-      host[i] = (double)from_bf16(((uint16_t*)staged)[i]);
-    }
+    set_element(dtype, staged, i, f->host[layer][buffer][first + i]);
   }
-  assert_hip(hipMemcpy(f->device[spec_index(layer, buffer)], staged, bytes,
+  char* address = f->device[kda_fixture_index(f, layer, buffer)];
+  assert_hip(hipMemcpy(address + target * element, staged, count * element,
                        hipMemcpyHostToDevice));
   free(staged);
 }
 
-static void fill(kda_fixture_t* f, int32_t layer, int buffer) {
-  size_t count = element_count(f, buffer);
-  double* host = f->host[layer][buffer];
-  for (size_t i = 0; i < count; ++i) {
-    double z = random_normal(f);
-    // Weights as in released models: decays of a few per cent a token.
-    if (buffer == SG_KDA_BUFFER_A_LOG) z = 0.5 * z;
-    if (buffer == SG_KDA_BUFFER_DT_BIAS) z = z - 3;
-    host[i] = z;
+// Numbers as in released models: decays of a few per cent a token, outputs of
+// the convolution and of the norm near 1.
+static double draw(kda_fixture_t* f, sg_kda_buffer_t buffer) {
+  double z = random_normal(f);
+  switch (buffer) {
+    case SG_KDA_BUFFER_A_LOG:
+    case SG_KDA_BUFFER_CONV_WEIGHT:
+      return 0.5 * z;
+    case SG_KDA_BUFFER_DT_BIAS:
+      return z - 3;
+    case SG_KDA_BUFFER_NORM_WEIGHT:
+      return 0.2 * z + 1;
+    default:
+      return z;
   }
-  upload(f, layer, buffer);
 }
 
-void kda_fixture_new_inputs(kda_fixture_t* f) {
+// Both sides get numbers of the buffer's type.
+static void fill(kda_fixture_t* f, int32_t layer, sg_kda_buffer_t buffer) {
+  const sg_buffer_spec_t* spec = kda_fixture_spec(f, layer, buffer);
+  size_t count = spec->bytes / sg_dtype_bytes(spec->dtype);
+  for (size_t i = 0; i < count; ++i) {
+    double value = draw(f, buffer);
+    f->host[layer][buffer][i] = spec->dtype == SG_DTYPE_FP32
+                                    ? kda_fixture_round_to_fp32(value)
+                                    : kda_fixture_round_to_bf16(value);
+  }
+  upload(f, layer, buffer, 0, count, 0);
+}
+
+static void fill_role(kda_fixture_t* f, sg_buffer_role_t role) {
   for (int32_t layer = 0; layer < f->options.layers; ++layer) {
-    for (int buffer = SG_KDA_BUFFER_Q; buffer <= SG_KDA_BUFFER_RAW_BETA;
-         ++buffer) {
-      fill(f, layer, buffer);
+    for (int b = 0; b < SG_KDA_BUFFER_COUNT; ++b) {
+      const sg_buffer_spec_t* spec =
+          kda_fixture_spec(f, layer, (sg_kda_buffer_t)b);
+      if (spec != NULL && spec->role == role) {
+        fill(f, layer, (sg_kda_buffer_t)b);
+      }
     }
   }
+}
+
+void kda_fixture_new_inputs(kda_fixture_t* f) { fill_role(f, SG_BUFFER_INPUT); }
+
+void kda_fixture_clear_inputs(kda_fixture_t* f, int byte) {
+  for (size_t i = 0; i < f->program->buffer_count; ++i) {
+    const sg_buffer_spec_t* spec = &f->program->buffers[i];
+    if (spec->role != SG_BUFFER_INPUT) continue;
+    assert_hip(hipMemset(f->device[i], byte, spec->bytes));
+  }
+}
+
+void kda_fixture_place_inputs(kda_fixture_t* f, int32_t first_row,
+                              int32_t row_count, int32_t target_row) {
+  for (int32_t layer = 0; layer < f->options.layers; ++layer) {
+    for (int b = 0; b < SG_KDA_BUFFER_COUNT; ++b) {
+      sg_kda_buffer_t buffer = (sg_kda_buffer_t)b;
+      const sg_buffer_spec_t* spec = kda_fixture_spec(f, layer, buffer);
+      if (spec == NULL || spec->role != SG_BUFFER_INPUT) continue;
+      size_t row = spec->row_bytes / sg_dtype_bytes(spec->dtype);
+      upload(f, layer, buffer, (size_t)first_row * row, (size_t)row_count * row,
+             (size_t)target_row * row);
+    }
+  }
+}
+
+// Memory with a guard on both sides.
+static void* allocate_guarded(size_t bytes) {
+  void* memory = NULL;
+  assert_hip(hipMalloc(&memory, bytes + 2 * GUARD_BYTES));
+  assert_hip(hipMemset(memory, GUARD, bytes + 2 * GUARD_BYTES));
+  // 0xff bytes are NaN in every float format.
+  char* data = (char*)memory + GUARD_BYTES;
+  assert_hip(hipMemset(data, 0xff, bytes));
+  return data;
+}
+
+static void free_guarded(void* data, const sg_buffer_spec_t* spec) {
+  unsigned char guard[2][GUARD_BYTES];
+  char* memory = (char*)data - GUARD_BYTES;
+  assert_hip(hipMemcpy(guard[0], memory, GUARD_BYTES, hipMemcpyDeviceToHost));
+  assert_hip(hipMemcpy(guard[1], (char*)data + spec->bytes, GUARD_BYTES,
+                       hipMemcpyDeviceToHost));
+  for (int side = 0; side < 2; ++side) {
+    for (int i = 0; i < GUARD_BYTES; ++i) {
+      if (guard[side][i] == GUARD) continue;
+      fail_msg("%s: a byte %s it was written", spec->name,
+               side == 0 ? "before" : "behind");
+    }
+  }
+  assert_hip(hipFree(memory));
+}
+
+static void allocate_host(kda_fixture_t* f) {
+  for (int32_t layer = 0; layer < f->options.layers; ++layer) {
+    for (int b = 0; b < SG_KDA_BUFFER_COUNT; ++b) {
+      const sg_buffer_spec_t* spec =
+          kda_fixture_spec(f, layer, (sg_kda_buffer_t)b);
+      if (spec == NULL) continue;
+      f->host[layer][b] =
+          calloc(spec->bytes / sg_dtype_bytes(spec->dtype), sizeof(double));
+      assert_non_null(f->host[layer][b]);
+    }
+  }
+  const sg_buffer_spec_t* o = kda_fixture_spec(f, 0, SG_KDA_BUFFER_O);
+  f->expected_o = calloc(o->bytes / sg_dtype_bytes(o->dtype), sizeof(double));
+  assert_non_null(f->expected_o);
 }
 
 static void allocate_buffers(kda_fixture_t* f) {
@@ -135,23 +236,13 @@ static void allocate_buffers(kda_fixture_t* f) {
   assert_true(bindings != NULL && f->device != NULL);
   for (size_t i = 0; i < count; ++i) {
     size_t bytes = f->program->buffers[i].bytes;
-    assert_hip(hipMalloc(&f->device[i], bytes));
-    // 0xff bytes are NaN in every float format.
-    assert_hip(hipMemset(f->device[i], 0xff, bytes));
+    f->device[i] = allocate_guarded(bytes);
     bindings[i] = (sg_buffer_binding_t){f->device[i], bytes};
   }
   assert_ok(sg_executor_bind(f->executor, bindings, count));
   free(bindings);
-  for (int32_t layer = 0; layer < f->options.layers; ++layer) {
-    for (int b = 0; b < SG_KDA_BUFFERS_PER_LAYER; ++b) {
-      f->host[layer][b] = calloc(element_count(f, b), sizeof(double));
-      assert_non_null(f->host[layer][b]);
-    }
-    fill(f, layer, SG_KDA_BUFFER_A_LOG);
-    fill(f, layer, SG_KDA_BUFFER_DT_BIAS);
-  }
-  f->expected_o = calloc(element_count(f, SG_KDA_BUFFER_O), sizeof(double));
-  assert_non_null(f->expected_o);
+  allocate_host(f);
+  fill_role(f, SG_BUFFER_WEIGHT);
   kda_fixture_new_inputs(f);
 }
 
@@ -167,8 +258,8 @@ void kda_fixture_set_up(kda_fixture_t* f,
   f->model =
       (sg_model_t){.layers = options->layers, .geometry = options->geometry};
   f->shapes = (sg_shapes_t){.limits = {KDA_MAX_TOKENS, KDA_MAX_SEQUENCES},
-                            .shapes = shapes,
-                            .shape_count = sizeof(shapes) / sizeof(shapes[0])};
+                            .shapes = options->shapes,
+                            .shape_count = options->shape_count};
   const sg_target_t* target;
   assert_ok(sg_target_of_device(0, &target));
   sg_kda_step_options_t step_options = {.allocator = options->allocator,
@@ -177,6 +268,9 @@ void kda_fixture_set_up(kda_fixture_t* f,
                                         .target = target,
                                         .slot_count = KDA_SLOTS,
                                         .null_slot = KDA_NULL_SLOT,
+                                        .with_conv = options->with_conv,
+                                        .with_norm = options->with_norm,
+                                        .zero_tail = options->zero_tail,
                                         .tables = options->tables};
   assert_ok(sg_kda_step_create(&step_options, &f->step));
   f->program = sg_kda_step_program(f->step);
@@ -201,137 +295,21 @@ void kda_fixture_tear_down(kda_fixture_t* f) {
   sg_executor_destroy(f->executor);
   sg_context_release(f->context);
   for (size_t i = 0; i < f->program->buffer_count; ++i) {
-    assert_hip(hipFree(f->device[i]));
+    free_guarded(f->device[i], &f->program->buffers[i]);
   }
   sg_kda_step_destroy(f->step);
   assert_hip(hipStreamDestroy(f->stream));
   for (int32_t layer = 0; layer < f->options.layers; ++layer) {
-    for (int b = 0; b < SG_KDA_BUFFERS_PER_LAYER; ++b) free(f->host[layer][b]);
+    for (int b = 0; b < SG_KDA_BUFFER_COUNT; ++b) free(f->host[layer][b]);
   }
   free(f->expected_o);
   free(f->device);
 }
 
-static int32_t random_slot(kda_fixture_t* f, const kda_batch_t* b, int32_t n) {
-  int32_t kind = random_below(f, 12);
-  if (kind == 0) return -1;
-  if (kind == 1) return KDA_NULL_SLOT;
-  for (;;) {
-    int32_t slot = random_below(f, KDA_SLOTS);
-    bool taken = slot == KDA_NULL_SLOT;
-    for (int32_t i = 0; i < n; ++i) taken = taken || b->slots[i] == slot;
-    if (!taken) return slot;
-  }
-}
-
-// A sequence to decode must have a past; others may start anew.
-static int32_t random_computed(kda_fixture_t* f, int32_t slot, bool decode) {
-  if (slot < 0 || slot == KDA_NULL_SLOT) return decode ? 1 : 0;
-  if (!decode && random_below(f, 3) == 0) return 0;
-  return f->computed[slot];
-}
-
-void kda_fixture_random_batch(kda_fixture_t* f, kda_batch_t* b) {
-  static const int32_t lengths[] = {0,  1,  2,  15, 16, 17,
-                                    31, 40, 63, 64, 65, 90};
-  const int32_t length_count = sizeof(lengths) / sizeof(lengths[0]);
-  int32_t wanted_decodes = random_below(f, KDA_MAX_SEQUENCES + 1);
-  int32_t others = random_below(f, KDA_MAX_SEQUENCES - wanted_decodes + 1);
-  int32_t style = random_below(f, 4);
-  if (style == 0) others = 0;
-  if (style == 1) wanted_decodes = 0;
-  int32_t room = KDA_MAX_TOKENS - wanted_decodes;
-  int32_t n = 0;
-  for (int32_t i = 0; i < wanted_decodes + others; ++i) {
-    bool decode = i < wanted_decodes;
-    int32_t slot = random_slot(f, b, n);
-    int32_t computed = random_computed(f, slot, decode);
-    if (decode && computed == 0) continue;
-    int32_t length = decode ? 1 : lengths[random_below(f, length_count)];
-    if (!decode && length > room) length = room;
-    if (!decode) room -= length;
-    b->query_lens[n] = length;
-    b->computed_lens[n] = computed;
-    b->slots[n] = slot;
-    if (slot >= 0 && length > 0) f->computed[slot] = computed + length;
-    ++n;
-  }
-  b->batch = (sg_batch_t){n, b->query_lens, b->computed_lens, b->slots};
-}
-
-void kda_fixture_read(const kda_fixture_t* f, int32_t layer, int buffer,
-                      void* out_bytes, size_t bytes) {
+void kda_fixture_read(const kda_fixture_t* f, int32_t layer,
+                      sg_kda_buffer_t buffer, void* out_bytes, size_t bytes) {
   if (bytes == 0) return;
-  assert_hip(hipMemcpy(out_bytes, f->device[spec_index(layer, buffer)], bytes,
+  assert_hip(hipMemcpy(out_bytes,
+                       f->device[kda_fixture_index(f, layer, buffer)], bytes,
                        hipMemcpyDeviceToHost));
-}
-
-// Relative L2 distance of |count| elements of a device buffer, from |first|, to
-// |expected|.
-static double distance(const kda_fixture_t* f, int32_t layer, int buffer,
-                       size_t first, size_t count, const double* expected) {
-  size_t element = is_fp32(f, buffer) ? 4 : 2;
-  unsigned char* found = malloc(count * element);
-  assert_non_null(found);
-  const unsigned char* base = f->device[spec_index(layer, buffer)];
-  assert_hip(hipMemcpy(found, base + first * element, count * element,
-                       hipMemcpyDeviceToHost));
-  double difference = 0, norm = 0;
-  for (size_t i = 0; i < count; ++i) {
-    double value = element == 4
-                       ? (double)((const float*)(void*)found)[i]
-                       : (double)from_bf16(((const uint16_t*)(void*)found)[i]);
-    difference += (value - expected[i]) * (value - expected[i]);
-    norm += expected[i] * expected[i];
-  }
-  free(found);
-  return difference == 0 ? 0 : sqrt(difference / (norm + 1e-30));
-}
-
-static void check_layer(const kda_fixture_t* f, const sg_batch_t* batch,
-                        int32_t layer, size_t tokens, double o_tolerance,
-                        double state_tolerance) {
-  size_t row = element_count(f, SG_KDA_BUFFER_O) / KDA_MAX_TOKENS;
-  size_t slot_size = element_count(f, SG_KDA_BUFFER_STATE) / KDA_SLOTS;
-  if (tokens > 0) {
-    double error =
-        distance(f, layer, SG_KDA_BUFFER_O, 0, tokens * row, f->expected_o);
-    // Written so that NaN fails.
-    if (!(error <= o_tolerance))
-      fail_msg("layer %d: o off by %g", layer, error);
-  }
-  for (int32_t n = 0; n < batch->sequence_count; ++n) {
-    int32_t slot = batch->slots[n];
-    if (slot < 0 || slot == KDA_NULL_SLOT || f->computed[slot] == 0) continue;
-    double error = distance(
-        f, layer, SG_KDA_BUFFER_STATE, (size_t)slot * slot_size, slot_size,
-        f->host[layer][SG_KDA_BUFFER_STATE] + (size_t)slot * slot_size);
-    if (!(error <= state_tolerance)) {
-      fail_msg("layer %d, slot %d: state off by %g", layer, slot, error);
-    }
-  }
-}
-
-void kda_fixture_step(kda_fixture_t* f, const sg_batch_t* batch,
-                      double o_tolerance, double state_tolerance,
-                      sg_step_report_t* out_report) {
-  assert_ok(sg_executor_run(f->executor, batch, f->stream, out_report));
-  assert_hip(hipStreamSynchronize(f->stream));
-  size_t tokens = 0;
-  for (int32_t n = 0; n < batch->sequence_count; ++n) {
-    tokens += (size_t)batch->query_lens[n];
-  }
-  for (int32_t layer = 0; layer < f->options.layers; ++layer) {
-    double** host = f->host[layer];
-    serving_inputs_t inputs = {.q = host[SG_KDA_BUFFER_Q],
-                               .k = host[SG_KDA_BUFFER_K],
-                               .v = host[SG_KDA_BUFFER_V],
-                               .raw_g = host[SG_KDA_BUFFER_RAW_G],
-                               .raw_beta = host[SG_KDA_BUFFER_RAW_BETA],
-                               .a_log = host[SG_KDA_BUFFER_A_LOG],
-                               .dt_bias = host[SG_KDA_BUFFER_DT_BIAS]};
-    serving_model_step(&f->options.geometry, batch, KDA_NULL_SLOT, &inputs,
-                       host[SG_KDA_BUFFER_STATE], f->expected_o);
-    check_layer(f, batch, layer, tokens, o_tolerance, state_tolerance);
-  }
 }

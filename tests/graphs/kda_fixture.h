@@ -21,6 +21,12 @@ enum {
 typedef struct kda_fixture_options_t {
   sg_kda_geometry_t geometry;
   int32_t layers;
+  bool with_conv;
+  bool with_norm;
+  bool zero_tail;
+  // Within KDA_MAX_TOKENS and KDA_MAX_SEQUENCES; must outlive the fixture.
+  sg_shape_t* shapes;
+  size_t shape_count;
   int32_t ring_depth;
   int32_t verify_every;
   sg_table_source_t tables;
@@ -29,7 +35,8 @@ typedef struct kda_fixture_options_t {
   sg_allocator_t allocator;
 } kda_fixture_options_t;
 
-// Two layers of two heads, K = V = 32, softplus gates, fp32, ring of 64.
+// Two layers of two heads, K = V = 32, softplus gates, fp32, without conv and
+// norm; five shapes of all phases, ring of 64.
 kda_fixture_options_t kda_fixture_defaults(void);
 
 typedef struct kda_fixture_t {
@@ -41,10 +48,11 @@ typedef struct kda_fixture_t {
   sg_context_t* context;
   sg_executor_t* executor;
   hipStream_t stream;
-  // Device addresses, one a buffer of the program.
+  // Device addresses, one a buffer of the program. Tearing down checks that
+  // nothing was written around them.
   void** device;
-  // In double, what the device buffers hold.
-  double* host[KDA_MAX_LAYERS][SG_KDA_BUFFERS_PER_LAYER];
+  // In double, what the device buffers hold; NULL where the step has none.
+  double* host[KDA_MAX_LAYERS][SG_KDA_BUFFER_COUNT];
   // Expected output of the last step.
   double* expected_o;
   int32_t computed[KDA_SLOTS];
@@ -58,8 +66,29 @@ void kda_fixture_tear_down(kda_fixture_t* fixture);
 
 uint64_t kda_fixture_random(kda_fixture_t* fixture);
 
+// Where |buffer| of |layer| stands among the program's, or -1, and its spec, or
+// NULL.
+int kda_fixture_index(const kda_fixture_t* fixture, int32_t layer,
+                      sg_kda_buffer_t buffer);
+const sg_buffer_spec_t* kda_fixture_spec(const kda_fixture_t* fixture,
+                                         int32_t layer, sg_kda_buffer_t buffer);
+
+// An element of fp32 or bf16 data.
+double kda_fixture_element(sg_dtype_t dtype, const void* data, size_t index);
+
+double kda_fixture_round_to_fp32(double value);
+double kda_fixture_round_to_bf16(double value);
+
 // New inputs of all layers, copied to the device; waits.
 void kda_fixture_new_inputs(kda_fixture_t* fixture);
+
+// Sets every byte of the inputs on the device.
+void kda_fixture_clear_inputs(kda_fixture_t* fixture, int byte);
+
+// Copies |row_count| rows of the inputs, as last drawn, from |first_row| to
+// |target_row| on the device.
+void kda_fixture_place_inputs(kda_fixture_t* fixture, int32_t first_row,
+                              int32_t row_count, int32_t target_row);
 
 typedef struct kda_batch_t {
   int32_t query_lens[KDA_MAX_SEQUENCES];
@@ -72,14 +101,18 @@ typedef struct kda_batch_t {
 // advances: decodes, prefills, empty sequences, some without a slot.
 void kda_fixture_random_batch(kda_fixture_t* fixture, kda_batch_t* out_batch);
 
+// Runs |batch| on the executor and waits. |out_report| may be NULL.
+void kda_fixture_run(kda_fixture_t* fixture, const sg_batch_t* batch,
+                     sg_step_report_t* out_report);
+
 // Runs |batch| on the executor and on the model, waits, and compares outputs
-// and states of every layer in relative L2.
+// and states of every layer in relative L2; caches must be equal.
 void kda_fixture_step(kda_fixture_t* fixture, const sg_batch_t* batch,
                       double o_tolerance, double state_tolerance,
                       sg_step_report_t* out_report);
 
 // Copies |bytes| from buffer |buffer| of |layer|; the stream must be idle.
-void kda_fixture_read(const kda_fixture_t* fixture, int32_t layer, int buffer,
-                      void* out_bytes, size_t bytes);
+void kda_fixture_read(const kda_fixture_t* fixture, int32_t layer,
+                      sg_kda_buffer_t buffer, void* out_bytes, size_t bytes);
 
 #endif  // STEPGRAPH_TESTS_GRAPHS_KDA_FIXTURE_H_

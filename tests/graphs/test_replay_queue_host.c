@@ -50,7 +50,7 @@ static void set_up(queue_test_t* t, int32_t ring_depth) {
   options.ring_depth = 64;
   options.captured = false;
   kda_fixture_set_up(&t->eager, &options);
-  t->row_bytes = t->replayed.program->buffers[SG_KDA_BUFFER_O].row_bytes;
+  t->row_bytes = kda_fixture_spec(&t->replayed, 1, SG_KDA_BUFFER_O)->row_bytes;
   t->batches = calloc(STEPS, sizeof(*t->batches));
   t->token_counts = calloc(STEPS, sizeof(*t->token_counts));
   t->offsets = calloc(STEPS + 1, sizeof(*t->offsets));
@@ -99,7 +99,7 @@ static uint64_t queue_step(queue_test_t* t, int i) {
   memset(&passed, 0x55, sizeof(passed));
   size_t bytes = t->offsets[i + 1] - t->offsets[i];
   if (bytes == 0) return busy;
-  size_t last_o = t->replayed.program->buffer_count - 1;
+  int last_o = kda_fixture_index(&t->replayed, 1, SG_KDA_BUFFER_O);
   assert_hip(hipMemcpyAsync(t->outputs + t->offsets[i],
                             t->replayed.device[last_o], bytes,
                             hipMemcpyDeviceToHost, t->replayed.stream));
@@ -121,7 +121,8 @@ static void compare_with_eager(queue_test_t* t) {
   }
   free(expected);
   for (int32_t layer = 0; layer < 2; ++layer) {
-    size_t bytes = t->eager.program->buffers[SG_KDA_BUFFER_STATE].bytes;
+    size_t bytes =
+        kda_fixture_spec(&t->eager, layer, SG_KDA_BUFFER_STATE)->bytes;
     void* left = malloc(bytes);
     void* right = malloc(bytes);
     assert_true(left && right);

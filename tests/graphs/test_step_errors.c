@@ -122,7 +122,7 @@ static uint64_t run_spoiled(kda_fixture_t* f, const sg_batch_t* batch,
 }
 
 static void check_outputs_are_zero(const kda_fixture_t* f, size_t tokens) {
-  size_t bytes = tokens * f->program->buffers[SG_KDA_BUFFER_O].row_bytes;
+  size_t bytes = tokens * kda_fixture_spec(f, 0, SG_KDA_BUFFER_O)->row_bytes;
   unsigned char* o = malloc(bytes);
   assert_non_null(o);
   for (int32_t layer = 0; layer < f->options.layers; ++layer) {
@@ -132,10 +132,49 @@ static void check_outputs_are_zero(const kda_fixture_t* f, size_t tokens) {
   free(o);
 }
 
-static void check_case(const error_case_t* c, bool eager) {
+// Every pool, one behind the other.
+static unsigned char* read_pools(const kda_fixture_t* f, size_t* out_bytes) {
+  static const sg_kda_buffer_t pools[] = {SG_KDA_BUFFER_STATE,
+                                          SG_KDA_BUFFER_CONV_CACHE};
+  size_t bytes = 0;
+  for (size_t i = 0; i < f->program->buffer_count; ++i) {
+    const sg_buffer_spec_t* spec = &f->program->buffers[i];
+    if (spec->role == SG_BUFFER_POOL) bytes += spec->bytes;
+  }
+  unsigned char* contents = malloc(bytes);
+  assert_non_null(contents);
+  *out_bytes = 0;
+  for (int32_t layer = 0; layer < f->options.layers; ++layer) {
+    for (size_t i = 0; i < sizeof(pools) / sizeof(pools[0]); ++i) {
+      const sg_buffer_spec_t* spec = kda_fixture_spec(f, layer, pools[i]);
+      if (spec == NULL) continue;
+      kda_fixture_read(f, layer, pools[i], contents + *out_bytes, spec->bytes);
+      *out_bytes += spec->bytes;
+    }
+  }
+  assert_int_equal(*out_bytes, bytes);
+  return contents;
+}
+
+static void check_error(const error_case_t* c, kda_fixture_t* f,
+                        uint64_t step) {
+  sg_step_error_record_t error;
+  assert_true(sg_executor_poll_error(f->executor, &error));
+  if (error.code != (int32_t)c->code || error.sequence != c->sequence ||
+      error.value != c->value || error.step != step) {
+    fail_msg("%s: code %d, sequence %d, value %lld, step %llu", c->name,
+             error.code, error.sequence, (long long)error.value,
+             (unsigned long long)error.step);
+  }
+  assert_false(sg_executor_poll_error(f->executor, &error));
+}
+
+static void check_case(const error_case_t* c, bool eager, bool whole_layer) {
   kda_fixture_options_t options = kda_fixture_defaults();
   options.tables = c->tables;
   options.always_eager = eager;
+  options.with_conv = whole_layer;
+  options.with_norm = whole_layer;
   kda_fixture_t f;
   kda_fixture_set_up(&f, &options);
   sg_batch_t batch = {N, c->decodes ? decode_lens : mixed_lens,
@@ -144,25 +183,14 @@ static void check_case(const error_case_t* c, bool eager) {
   sg_batch_t first = {N, mixed_lens, (const int32_t[N]){0}, slots};
   for (int n = 0; n < N; ++n) f.computed[slots[n]] = mixed_lens[n];
   kda_fixture_step(&f, &first, 1e-5, 1e-5, NULL);
-  size_t state_bytes = f.program->buffers[SG_KDA_BUFFER_STATE].bytes;
-  unsigned char* before = malloc(state_bytes);
-  unsigned char* after = malloc(state_bytes);
-  assert_true(before && after);
-  kda_fixture_read(&f, 1, SG_KDA_BUFFER_STATE, before, state_bytes);
+  size_t bytes;
+  unsigned char* before = read_pools(&f, &bytes);
 
   uint64_t step = run_spoiled(&f, &batch, c->spoil);
-  kda_fixture_read(&f, 1, SG_KDA_BUFFER_STATE, after, state_bytes);
-  assert_memory_equal(before, after, state_bytes);
+  unsigned char* after = read_pools(&f, &bytes);
+  assert_memory_equal(before, after, bytes);
   check_outputs_are_zero(&f, c->decodes ? 4 : 61);
-  sg_step_error_record_t error;
-  assert_true(sg_executor_poll_error(f.executor, &error));
-  if (error.code != (int32_t)c->code || error.sequence != c->sequence ||
-      error.value != c->value || error.step != step) {
-    fail_msg("%s: code %d, sequence %d, value %lld, step %llu", c->name,
-             error.code, error.sequence, (long long)error.value,
-             (unsigned long long)error.step);
-  }
-  assert_false(sg_executor_poll_error(f.executor, &error));
+  check_error(c, &f, step);
 
   // Slot 2 was empty so far and holds NaN: the good step starts it anew.
   sg_batch_t good = {N, mixed_lens, mixed_computed, slots};
@@ -172,24 +200,32 @@ static void check_case(const error_case_t* c, bool eager) {
   kda_fixture_tear_down(&f);
 }
 
+static void check_cases(bool eager, bool whole_layer) {
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    check_case(&cases[i], eager, whole_layer);
+  }
+}
+
 static void test_each_error_replayed(void** state) {
   (void)state;
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
-    check_case(&cases[i], /*eager=*/false);
-  }
+  check_cases(/*eager=*/false, /*whole_layer=*/false);
 }
 
 static void test_each_error_eager(void** state) {
   (void)state;
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
-    check_case(&cases[i], /*eager=*/true);
-  }
+  check_cases(/*eager=*/true, /*whole_layer=*/false);
+}
+
+static void test_each_error_with_conv_and_norm(void** state) {
+  (void)state;
+  check_cases(/*eager=*/false, /*whole_layer=*/true);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_each_error_replayed),
       cmocka_unit_test(test_each_error_eager),
+      cmocka_unit_test(test_each_error_with_conv_and_norm),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -242,10 +242,12 @@ void toy_program_initialize(toy_program_t* toy, sg_shape_limits_t limits,
   memset(toy, 0, sizeof(*toy));
   lay_out(toy, limits, slot_count);
   size_t rows = 8 * (size_t)limits.max_tokens;
-  toy->specs[TOY_X] = (sg_buffer_spec_t){"x", SG_BUFFER_INPUT, 0, 8, 8, rows};
+  toy->specs[TOY_X] =
+      (sg_buffer_spec_t){"x", SG_BUFFER_INPUT, SG_DTYPE_FP32, 0, 8, 8, rows};
   toy->specs[TOY_STATE] = (sg_buffer_spec_t){
-      "state", SG_BUFFER_POOL, 0, 8, 8, 8 * (size_t)slot_count};
-  toy->specs[TOY_O] = (sg_buffer_spec_t){"o", SG_BUFFER_OUTPUT, 0, 8, 8, rows};
+      "state", SG_BUFFER_POOL, SG_DTYPE_FP32, 0, 8, 8, 8 * (size_t)slot_count};
+  toy->specs[TOY_O] =
+      (sg_buffer_spec_t){"o", SG_BUFFER_OUTPUT, SG_DTYPE_FP32, 0, 8, 8, rows};
   toy->layers = 1;
   sg_program_t* program = &toy->program;
   program->name = "toy";
