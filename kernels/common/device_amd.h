@@ -30,8 +30,10 @@ SG_DEVICE uint32_t sg_block(void) { return __builtin_amdgcn_workgroup_id_x(); }
 SG_DEVICE int32_t sg_block_threads(void) {
   return (int32_t)__builtin_amdgcn_workgroup_size_x();
 }
+// The first word behind the kernel's arguments, since code object version 5.
 SG_DEVICE uint32_t sg_grid(void) {
-  return __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x();
+  return *(const __attribute__((address_space(4)))
+           uint32_t*)__builtin_amdgcn_implicitarg_ptr();
 }
 SG_DEVICE int32_t sg_lane(void) {
   return (int32_t)__builtin_amdgcn_mbcnt_hi(~0u,
