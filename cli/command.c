@@ -7,12 +7,6 @@
 #include <string.h>
 
 void sg_command_print_error(sg_status_t status) {
-  // File names reach messages as they are; what they hold must not break the
-  // line or reach the terminal as a control sequence.
-  for (char* c = status.message; *c != '\0'; ++c) {
-    unsigned char byte = (unsigned char)*c;
-    if (byte < 0x20 || byte == 0x7f) *c = '?';
-  }
   fprintf(stderr, "stepgraph: %s\n", status.message);
 }
 
@@ -44,10 +38,11 @@ int sg_command_fail(sg_status_t status) {
 }
 
 bool sg_command_parse(const sg_option_table_t* table, int argc, char** argv,
-                      int* out_positional_count, int* out_exit_code) {
+                      void* values, int* out_positional_count,
+                      int* out_exit_code) {
   bool help;
   sg_status_t status =
-      sg_options_parse(table, argc, argv, out_positional_count, &help);
+      sg_options_parse(table, argc, argv, values, out_positional_count, &help);
   if (!sg_status_is_ok(status)) {
     *out_exit_code = sg_command_fail(status);
     return false;

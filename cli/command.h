@@ -34,10 +34,11 @@ void sg_command_print_error(sg_status_t status);
 // caller's arguments or files are to blame, else SG_EXIT_FAILED.
 int sg_command_fail(sg_status_t status);
 
-// Parses a command's arguments. Returns false when the command is over, with
-// its exit code: help was shown, or an error told.
+// Parses a command's arguments into |values|. Returns false when the command is
+// over, with its exit code: help was shown, or an error told.
 bool sg_command_parse(const sg_option_table_t* table, int argc, char** argv,
-                      int* out_positional_count, int* out_exit_code);
+                      void* values, int* out_positional_count,
+                      int* out_exit_code);
 
 // Makes sure that everything written to stdout has arrived there; returns
 // |exit_code|, or SG_EXIT_FAILED with a message where it has not.

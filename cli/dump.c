@@ -4,6 +4,7 @@
 
 #include "graphs/dump.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "cli/command.h"
@@ -21,51 +22,52 @@ typedef struct dump_options_t {
   int format;
 } dump_options_t;
 
-static bool parse(int argc, char** argv, dump_options_t* o, int* out_exit) {
-  const sg_option_t options[] = {
-      {.name = "model",
-       .kind = SG_OPTION_TEXT,
-       .value = &o->model,
-       .placeholder = "NAME|FILE",
-       .required = true,
-       .help = "a bundled model, or a model file"},
-      {.name = "shapes",
-       .kind = SG_OPTION_TEXT,
-       .value = &o->shapes,
-       .placeholder = "NAME|FILE",
-       .help = "bundled shapes, or a shapes file [default]"},
-      {.name = "shape",
-       .kind = SG_OPTION_TEXT,
-       .value = &o->shape,
-       .placeholder = "NAME",
-       .help = "only this shape [all]"},
-      {.name = "format",
-       .kind = SG_OPTION_CHOICE,
-       .value = &o->format,
-       .placeholder = "text|json|dot",
-       .help = "what to write [text]",
-       .choices = {"text", "json", "dot", "html"}},
-      {.name = "target",
-       .kind = SG_OPTION_TEXT,
-       .value = &o->target,
-       .placeholder = "NAME",
-       .help = "record for another device, e.g. gfx942 [this one]"},
-      {.name = "output",
-       .letter = 'o',
-       .kind = SG_OPTION_TEXT,
-       .value = &o->output,
-       .placeholder = "FILE",
-       .help = "write to a file instead of the standard output"},
-  };
-  const sg_option_table_t table = {
-      .command = "dump",
-      .summary = "Shows the nodes of the graphs that steps are recorded as.",
-      .options = options,
-      .option_count = sizeof(options) / sizeof(options[0]),
-  };
-  int positional_count;
-  return sg_command_parse(&table, argc, argv, &positional_count, out_exit);
-}
+#define VALUE(member) .value_offset = offsetof(dump_options_t, member)
+
+static const sg_option_t option_list[] = {
+    {.name = "model",
+     .kind = SG_OPTION_TEXT,
+     VALUE(model),
+     .placeholder = "NAME|FILE",
+     .required = true,
+     .help = "a bundled model, or a model file"},
+    {.name = "shapes",
+     .kind = SG_OPTION_TEXT,
+     VALUE(shapes),
+     .placeholder = "NAME|FILE",
+     .help = "bundled shapes, or a shapes file [default]"},
+    {.name = "shape",
+     .kind = SG_OPTION_TEXT,
+     VALUE(shape),
+     .placeholder = "NAME",
+     .help = "only this shape [all]"},
+    {.name = "format",
+     .kind = SG_OPTION_CHOICE,
+     VALUE(format),
+     .placeholder = "text|json|dot",
+     .help = "what to write [text]",
+     .choices = {"text", "json", "dot", "html"}},
+    {.name = "target",
+     .kind = SG_OPTION_TEXT,
+     VALUE(target),
+     .placeholder = "NAME",
+     .help = "record for another device, e.g. gfx942 [this one]"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = SG_OPTION_TEXT,
+     VALUE(output),
+     .placeholder = "FILE",
+     .help = "write to a file instead of the standard output"},
+};
+
+#undef VALUE
+
+static const sg_option_table_t table = {
+    .command = "dump",
+    .summary = "Shows the nodes of the graphs that steps are recorded as.",
+    .options = option_list,
+    .option_count = sizeof(option_list) / sizeof(option_list[0]),
+};
 
 // Leaves only the shape called |name|, and of the policy only what recording
 // needs: every graph, now, of any size.
@@ -191,7 +193,11 @@ static sg_status_t dump_session(sg_session_t* session,
 int sg_command_dump(int argc, char** argv) {
   dump_options_t o = {.shapes = "default"};
   int exit_code;
-  if (!parse(argc, argv, &o, &exit_code)) return exit_code;
+  int positional_count;
+  if (!sg_command_parse(&table, argc, argv, &o, &positional_count,
+                        &exit_code)) {
+    return exit_code;
+  }
   sg_status_t status = sg_status_ok();
   if (o.format == FORMAT_HTML) {
     status = sg_status_make(SG_STATUS_UNSUPPORTED,

@@ -71,7 +71,8 @@ int sg_command_info(int argc, char** argv) {
   };
   int positional_count;
   int exit_code;
-  if (!sg_command_parse(&table, argc, argv, &positional_count, &exit_code)) {
+  if (!sg_command_parse(&table, argc, argv, /*values=*/NULL, &positional_count,
+                        &exit_code)) {
     return exit_code;
   }
   sg_status_t status = print_info();

@@ -35,7 +35,8 @@ static const sg_option_t* find_option(const sg_option_table_t* table,
 }
 
 static sg_status_t set_integer(const sg_option_table_t* table,
-                               const sg_option_t* option, const char* text) {
+                               const sg_option_t* option, const char* text,
+                               void* value) {
   char* end;
   errno = 0;
   long long number = strtoll(text, &end, 10);
@@ -49,16 +50,17 @@ static sg_status_t set_integer(const sg_option_table_t* table,
         table->command, option->name, text, (long long)option->minimum,
         (long long)option->maximum);
   }
-  *(int64_t*)option->value = number;
+  *(int64_t*)value = number;
   return sg_status_ok();
 }
 
 static sg_status_t set_choice(const sg_option_table_t* table,
-                              const sg_option_t* option, const char* text) {
+                              const sg_option_t* option, const char* text,
+                              void* value) {
   char expected[120] = "";
   for (int i = 0; option->choices[i] != NULL; ++i) {
     if (strcmp(option->choices[i], text) == 0) {
-      *(int*)option->value = i;
+      *(int*)value = i;
       return sg_status_ok();
     }
     size_t used = strlen(expected);
@@ -73,7 +75,8 @@ static sg_status_t set_choice(const sg_option_table_t* table,
 }
 
 static sg_status_t set_value(const sg_option_table_t* table,
-                             const sg_option_t* option, const char* text) {
+                             const sg_option_t* option, const char* text,
+                             void* value) {
   switch (option->kind) {
     case SG_OPTION_FLAG:
       break;
@@ -83,12 +86,12 @@ static sg_status_t set_value(const sg_option_table_t* table,
                               "%s: --%s is empty, expected %s", table->command,
                               option->name, option->placeholder);
       }
-      *(const char**)option->value = text;
+      *(const char**)value = text;
       return sg_status_ok();
     case SG_OPTION_INTEGER:
-      return set_integer(table, option, text);
+      return set_integer(table, option, text, value);
     case SG_OPTION_CHOICE:
-      return set_choice(table, option, text);
+      return set_choice(table, option, text, value);
   }
   return sg_status_make(SG_STATUS_INTERNAL, "option of kind %d",
                         (int)option->kind);
@@ -98,24 +101,25 @@ static sg_status_t set_value(const sg_option_table_t* table,
 // behind it.
 static sg_status_t take_option(const sg_option_table_t* table,
                                const sg_option_t* option, int argc, char** argv,
-                               int* index) {
+                               void* values, int* index) {
   const char* argument = argv[*index];
-  const char* value = NULL;
-  if (strncmp(argument, "--", 2) == 0) value = strchr(argument, '=');
+  void* value = (unsigned char*)values + option->value_offset;
+  const char* text = NULL;
+  if (strncmp(argument, "--", 2) == 0) text = strchr(argument, '=');
   if (option->kind == SG_OPTION_FLAG) {
-    if (value != NULL) {
+    if (text != NULL) {
       return usage_error(table, "a flag takes no value:", argument);
     }
-    *(bool*)option->value = true;
+    *(bool*)value = true;
     return sg_status_ok();
   }
-  if (value != NULL) return set_value(table, option, value + 1);
+  if (text != NULL) return set_value(table, option, text + 1, value);
   if (*index + 1 == argc) {
     return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
                           "%s: --%s has no value, expected %s", table->command,
                           option->name, option->placeholder);
   }
-  return set_value(table, option, argv[++*index]);
+  return set_value(table, option, argv[++*index], value);
 }
 
 static bool has_help(int argc, char** argv) {
@@ -145,7 +149,7 @@ static sg_status_t check_required(const sg_option_table_t* table,
 }
 
 static sg_status_t parse(const sg_option_table_t* table, int argc, char** argv,
-                         bool* seen, int* out_positional_count) {
+                         void* values, bool* seen, int* out_positional_count) {
   bool options_ended = false;
   for (int i = 0; i < argc; ++i) {
     char* argument = argv[i];
@@ -170,14 +174,14 @@ static sg_status_t parse(const sg_option_table_t* table, int argc, char** argv,
       return usage_error(table, "given more than once:", argument);
     }
     *option_seen = true;
-    SG_RETURN_IF_ERROR(take_option(table, option, argc, argv, &i));
+    SG_RETURN_IF_ERROR(take_option(table, option, argc, argv, values, &i));
   }
   return check_required(table, seen, *out_positional_count);
 }
 
 sg_status_t sg_options_parse(const sg_option_table_t* table, int argc,
-                             char** argv, int* out_positional_count,
-                             bool* out_help) {
+                             char** argv, void* values,
+                             int* out_positional_count, bool* out_help) {
   *out_positional_count = 0;
   *out_help = has_help(argc, argv);
   if (*out_help) return sg_status_ok();
@@ -185,7 +189,8 @@ sg_status_t sg_options_parse(const sg_option_table_t* table, int argc,
   SG_RETURN_IF_ERROR(sg_allocate(sg_allocator_system(), "options",
                                  table->option_count, sizeof(*seen),
                                  (void**)&seen));
-  sg_status_t status = parse(table, argc, argv, seen, out_positional_count);
+  sg_status_t status =
+      parse(table, argc, argv, values, seen, out_positional_count);
   sg_release(sg_allocator_system(), seen);
   return status;
 }

@@ -41,9 +41,10 @@ typedef struct sg_option_t {
   // 0 for none.
   char letter;
   sg_option_kind_t kind;
-  // Where the value goes, of the type that the kind has; keeps what it was set
-  // to before when the option is absent.
-  void* value;
+  // Where the value goes in the struct of values, which has a member of the
+  // kind's type there. It keeps what it was set to before when the option is
+  // absent.
+  size_t value_offset;
   // What the value stands for, in the help text; NULL for a flag.
   const char* placeholder;
   const char* help;
@@ -66,11 +67,12 @@ typedef struct sg_option_table_t {
   const char* positional;
 } sg_option_table_t;
 
-// Parses the |argc| arguments that follow the command's name. Positional
+// Parses the |argc| arguments that follow the command's name into |values|, the
+// struct that the table's offsets are of; NULL without options. Positional
 // arguments are moved to the front of |argv|, |out_positional_count| of them.
 // |out_help| is set when --help stands anywhere; nothing else is checked then.
 SG_MUST_USE sg_status_t sg_options_parse(const sg_option_table_t* table,
-                                         int argc, char** argv,
+                                         int argc, char** argv, void* values,
                                          int* out_positional_count,
                                          bool* out_help);
 

@@ -5,6 +5,7 @@
 #include "cli/replay.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 
 #include "cli/command.h"
 #include "cli/fill.h"
@@ -31,97 +32,98 @@ typedef struct replay_options_t {
   bool quiet;
 } replay_options_t;
 
-static bool parse(int argc, char** argv, replay_options_t* o, int* out_exit) {
-  const sg_option_t options[] = {
-      {.name = "model",
-       .kind = SG_OPTION_TEXT,
-       .value = &o->model,
-       .placeholder = "NAME|FILE",
-       .required = true,
-       .help = "a bundled model, or a model file"},
-      {.name = "shapes",
-       .kind = SG_OPTION_TEXT,
-       .value = &o->shapes,
-       .placeholder = "NAME|FILE",
-       .help = "bundled shapes, or a shapes file [default]"},
-      {.name = "requests",
-       .kind = SG_OPTION_TEXT,
-       .value = &o->requests,
-       .placeholder = "FILE",
-       .help = "a trace of requests: JSON lines, or Azure's CSV"},
-      {.name = "batches",
-       .kind = SG_OPTION_TEXT,
-       .value = &o->batches,
-       .placeholder = "FILE",
-       .help = "batches as JSON lines"},
-      {.name = "slots",
-       .kind = SG_OPTION_INTEGER,
-       .value = &o->slots,
-       .placeholder = "N",
-       .minimum = 1,
-       .maximum = 1 << 20,
-       .help = "state slots [as many as sequences, or as the batches need]"},
-      {.name = "limit",
-       .kind = SG_OPTION_INTEGER,
-       .value = &o->limit,
-       .placeholder = "N",
-       .minimum = 1,
-       .maximum = INT64_MAX,
-       .help = "stop after so many requests or batches"},
-      {.name = "verify",
-       .kind = SG_OPTION_FLAG,
-       .value = &o->verify,
-       .help = "run each step twice and compare the results bit by bit"},
-      {.name = "eager",
-       .kind = SG_OPTION_FLAG,
-       .value = &o->eager,
-       .help = "run every step without graphs"},
-      {.name = "ring-depth",
-       .kind = SG_OPTION_INTEGER,
-       .value = &o->ring_depth,
-       .placeholder = "N",
-       .minimum = 1,
-       .maximum = 1 << 16,
-       .help = "steps that may be in flight [64]"},
-      {.name = "clock",
-       .kind = SG_OPTION_CHOICE,
-       .value = &o->clock,
-       .placeholder = "virtual|real",
-       .choices = {"virtual", "real"},
-       .help = "when requests arrive [virtual: 1 ms + 1 us a token a step]"},
-      {.name = "seed",
-       .kind = SG_OPTION_INTEGER,
-       .value = &o->seed,
-       .placeholder = "N",
-       .minimum = 0,
-       .maximum = INT64_MAX,
-       .help = "of the random weights and inputs [0]"},
-      {.name = "tables",
-       .kind = SG_OPTION_CHOICE,
-       .value = &o->tables,
-       .placeholder = "device|host",
-       .choices = {"device", "host"},
-       .help = "who builds the chunk tables [device]"},
-      {.name = "report",
-       .kind = SG_OPTION_TEXT,
-       .value = &o->report,
-       .placeholder = "FILE",
-       .help = "write the results as JSON"},
-      {.name = "quiet",
-       .kind = SG_OPTION_FLAG,
-       .value = &o->quiet,
-       .help = "show no progress"},
-  };
-  const sg_option_table_t table = {
-      .command = "replay",
-      .summary =
-          "Replays a trace of requests, or batches, and reports what happened.",
-      .options = options,
-      .option_count = sizeof(options) / sizeof(options[0]),
-  };
-  int positional_count;
-  return sg_command_parse(&table, argc, argv, &positional_count, out_exit);
-}
+#define VALUE(member) .value_offset = offsetof(replay_options_t, member)
+
+static const sg_option_t option_list[] = {
+    {.name = "model",
+     .kind = SG_OPTION_TEXT,
+     VALUE(model),
+     .placeholder = "NAME|FILE",
+     .required = true,
+     .help = "a bundled model, or a model file"},
+    {.name = "shapes",
+     .kind = SG_OPTION_TEXT,
+     VALUE(shapes),
+     .placeholder = "NAME|FILE",
+     .help = "bundled shapes, or a shapes file [default]"},
+    {.name = "requests",
+     .kind = SG_OPTION_TEXT,
+     VALUE(requests),
+     .placeholder = "FILE",
+     .help = "a trace of requests: JSON lines, or Azure's CSV"},
+    {.name = "batches",
+     .kind = SG_OPTION_TEXT,
+     VALUE(batches),
+     .placeholder = "FILE",
+     .help = "batches as JSON lines"},
+    {.name = "slots",
+     .kind = SG_OPTION_INTEGER,
+     VALUE(slots),
+     .placeholder = "N",
+     .minimum = 1,
+     .maximum = 1 << 20,
+     .help = "state slots [as many as sequences, or as the batches need]"},
+    {.name = "limit",
+     .kind = SG_OPTION_INTEGER,
+     VALUE(limit),
+     .placeholder = "N",
+     .minimum = 1,
+     .maximum = INT64_MAX,
+     .help = "stop after so many requests or batches"},
+    {.name = "verify",
+     .kind = SG_OPTION_FLAG,
+     VALUE(verify),
+     .help = "run each step twice and compare the results bit by bit"},
+    {.name = "eager",
+     .kind = SG_OPTION_FLAG,
+     VALUE(eager),
+     .help = "run every step without graphs"},
+    {.name = "ring-depth",
+     .kind = SG_OPTION_INTEGER,
+     VALUE(ring_depth),
+     .placeholder = "N",
+     .minimum = 1,
+     .maximum = 1 << 16,
+     .help = "steps that may be in flight [64]"},
+    {.name = "clock",
+     .kind = SG_OPTION_CHOICE,
+     VALUE(clock),
+     .placeholder = "virtual|real",
+     .choices = {"virtual", "real"},
+     .help = "when requests arrive [virtual: 1 ms + 1 us a token a step]"},
+    {.name = "seed",
+     .kind = SG_OPTION_INTEGER,
+     VALUE(seed),
+     .placeholder = "N",
+     .minimum = 0,
+     .maximum = INT64_MAX,
+     .help = "of the random weights and inputs [0]"},
+    {.name = "tables",
+     .kind = SG_OPTION_CHOICE,
+     VALUE(tables),
+     .placeholder = "device|host",
+     .choices = {"device", "host"},
+     .help = "who builds the chunk tables [device]"},
+    {.name = "report",
+     .kind = SG_OPTION_TEXT,
+     VALUE(report),
+     .placeholder = "FILE",
+     .help = "write the results as JSON"},
+    {.name = "quiet",
+     .kind = SG_OPTION_FLAG,
+     VALUE(quiet),
+     .help = "show no progress"},
+};
+
+#undef VALUE
+
+static const sg_option_table_t table = {
+    .command = "replay",
+    .summary =
+        "Replays a trace of requests, or batches, and reports what happened.",
+    .options = option_list,
+    .option_count = sizeof(option_list) / sizeof(option_list[0]),
+};
 
 static sg_status_t check_options(const replay_options_t* o) {
   if ((o->requests == NULL) == (o->batches == NULL)) {
@@ -284,7 +286,11 @@ static sg_status_t start(const replay_options_t* o, sg_session_t* session,
 int sg_command_replay(int argc, char** argv) {
   replay_options_t o = {.shapes = "default", .ring_depth = 64};
   int exit_code;
-  if (!parse(argc, argv, &o, &exit_code)) return exit_code;
+  int positional_count;
+  if (!sg_command_parse(&table, argc, argv, &o, &positional_count,
+                        &exit_code)) {
+    return exit_code;
+  }
   sg_session_t session = {0};
   sg_source_t source = {0};
   sg_report_t report = {0};

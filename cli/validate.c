@@ -144,7 +144,7 @@ int sg_command_validate(int argc, char** argv) {
   const sg_option_t options[] = {
       {.name = "kind",
        .kind = SG_OPTION_CHOICE,
-       .value = &kind,
+       .value_offset = 0,
        .placeholder = "KIND",
        .help = "auto, model, shapes, batches or requests [auto, by content]",
        .choices = {"auto", "model", "shapes", "batches", "requests"}},
@@ -158,7 +158,7 @@ int sg_command_validate(int argc, char** argv) {
   };
   int file_count;
   int exit_code;
-  if (!sg_command_parse(&table, argc, argv, &file_count, &exit_code)) {
+  if (!sg_command_parse(&table, argc, argv, &kind, &file_count, &exit_code)) {
     return exit_code;
   }
   for (int i = 0; i < file_count; ++i) {

@@ -19,6 +19,13 @@ void sg_device_scope_leave(const sg_device_scope_t* scope) {
   if (scope->changed) (void)hipSetDevice(scope->previous);
 }
 
+sg_status_t sg_executor_lose_device(sg_executor_t* executor,
+                                    sg_status_t status) {
+  status.code = SG_STATUS_DEVICE;
+  executor->fatal = status;
+  return status;
+}
+
 void sg_executor_options_initialize(sg_executor_options_t* out_options) {
   *out_options = (sg_executor_options_t){.allocator = sg_allocator_system(),
                                          .ring_depth = 64};

@@ -92,8 +92,9 @@ typedef void (*sg_capture_progress_t)(void* self, size_t done_count,
                                       sg_status_t status);
 
 // Captures the graphs of all shapes that have none, largest first. A shape
-// whose capture fails runs eagerly and does not stop the others. |progress| may
-// be NULL.
+// whose capture fails runs eagerly and does not stop the others.
+// SG_STATUS_DEVICE when the device is lost, as in sg_executor_run. |progress|
+// may be NULL.
 SG_MUST_USE sg_status_t sg_executor_capture(sg_executor_t* executor,
                                             sg_capture_progress_t progress,
                                             void* progress_self);
@@ -120,8 +121,10 @@ typedef struct sg_step_report_t {
 // SG_STATUS_BUSY: the ring is full, nothing was enqueued, call again later.
 // SG_STATUS_NOT_FOUND: no shape fits and the policy says error; nothing was
 // enqueued. SG_STATUS_OUT_OF_RANGE and SG_STATUS_INVALID_DATA: the batch is not
-// one (runtime/batch.h); nothing was enqueued. SG_STATUS_DEVICE: the device is
-// lost to this executor; later calls return the same.
+// one (runtime/batch.h); nothing was enqueued. SG_STATUS_OUT_OF_MEMORY: the
+// runtime had none for a launch; nothing was enqueued. SG_STATUS_DEVICE: the
+// device is lost to this executor, with or without this step; later calls
+// return the same.
 // |out_report| may be NULL.
 SG_MUST_USE sg_status_t sg_executor_run(sg_executor_t* executor,
                                         const sg_batch_t* batch,

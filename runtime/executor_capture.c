@@ -35,6 +35,23 @@ sg_status_t sg_executor_record(const sg_executor_t* executor,
   return program->record_done(program->self, recording);
 }
 
+static sg_status_t count_launch(void* self, const sg_launch_t* launch) {
+  (void)launch;
+  ++*(uint64_t*)self;
+  return sg_status_ok();
+}
+
+sg_status_t sg_executor_record_eagerly(const sg_executor_t* executor,
+                                       sg_step_capacity_t capacity,
+                                       hipStream_t stream,
+                                       uint64_t* out_launch_count) {
+  *out_launch_count = 0;
+  sg_launch_trace_t trace = {.self = out_launch_count, .add = count_launch};
+  sg_recording_t recording =
+      sg_executor_recording(executor, capacity, stream, &trace);
+  return sg_executor_record(executor, &recording);
+}
+
 static sg_step_capacity_t capacity_of_key(const sg_graph_key_t* key) {
   return (sg_step_capacity_t){.phase = (sg_phase_t)key->phase,
                               .max_tokens = key->max_tokens,
@@ -75,19 +92,41 @@ sg_status_t sg_executor_order_stream(sg_executor_t* executor,
   return sg_status_ok();
 }
 
+// Ends a warm-up that broke off: the device has taken its entry from the ring,
+// so the host must count it too. Nothing was in it, so nothing is lost.
+static sg_status_t end_broken_warm_up(sg_executor_t* executor,
+                                      sg_step_capacity_t capacity,
+                                      sg_status_t status) {
+  const sg_program_t* program = executor->program;
+  sg_recording_t recording = sg_executor_recording(
+      executor, capacity, executor->capture_stream, /*trace=*/NULL);
+  if (!sg_status_is_ok(program->record_done(program->self, &recording))) {
+    return sg_executor_lose_device(
+        executor, sg_status_annotate(status, "a warm-up broke off"));
+  }
+  sg_batch_ring_advance(&executor->ring, 1);
+  return status;
+}
+
 // Loads every kernel of the step before a capture meets it, by a batch with
 // nothing in it.
 static sg_status_t warm_up(sg_executor_t* executor,
                            sg_step_capacity_t capacity) {
   hipStream_t stream = executor->capture_stream;
   SG_RETURN_IF_ERROR(sg_executor_order_stream(executor, stream));
+  // Should waiting fail below, steps have to stay behind what is queued here.
+  executor->last_stream = stream;
   const sg_batch_t empty = {0};
   SG_RETURN_IF_ERROR(sg_batch_ring_write(&executor->ring, executor->program,
                                          &empty, /*source_slots=*/NULL,
                                          /*ahead=*/0));
-  sg_recording_t recording =
-      sg_executor_recording(executor, capacity, stream, /*trace=*/NULL);
-  SG_RETURN_IF_ERROR(sg_executor_record(executor, &recording));
+  uint64_t launch_count;
+  sg_status_t status =
+      sg_executor_record_eagerly(executor, capacity, stream, &launch_count);
+  if (!sg_status_is_ok(status)) {
+    return launch_count == 0 ? status
+                             : end_broken_warm_up(executor, capacity, status);
+  }
   sg_batch_ring_advance(&executor->ring, 1);
   SG_RETURN_IF_HIP_ERROR(hipStreamSynchronize, stream);
   return sg_status_ok();
@@ -198,6 +237,7 @@ static sg_status_t capture_all(sg_executor_t* executor,
       progress(progress_self, done, shapes->shape_count, &shapes->shapes[index],
                &entry->statistics, status);
     }
+    SG_RETURN_IF_ERROR(executor->fatal);
   }
 }
 
@@ -208,6 +248,7 @@ sg_status_t sg_executor_capture(sg_executor_t* executor,
     return sg_status_make(SG_STATUS_FAILED_PRECONDITION,
                           "capture: no buffers are bound");
   }
+  SG_RETURN_IF_ERROR(executor->fatal);
   sg_device_scope_t scope;
   SG_RETURN_IF_ERROR(sg_device_scope_enter(executor->options.device, &scope));
   sg_status_t status = capture_all(executor, progress, progress_self);

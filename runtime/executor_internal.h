@@ -33,7 +33,8 @@ struct sg_executor_t {
   hipEvent_t order_event;
   hipStream_t last_stream;
 
-  // Set once the device is lost in the middle of a step; OK until then.
+  // Set once the device is lost, or a step broke off in the middle; OK until
+  // then.
   sg_status_t fatal;
   sg_statistics_t statistics;
 };
@@ -57,6 +58,17 @@ sg_recording_t sg_executor_recording(const sg_executor_t* executor,
 // Enqueues a whole step.
 SG_MUST_USE sg_status_t sg_executor_record(const sg_executor_t* executor,
                                            const sg_recording_t* recording);
+
+// The same outside a capture. |out_launch_count| is how many launches were
+// enqueued, also where it fails: with none of them nothing has happened, with
+// some the device has taken the step.
+SG_MUST_USE sg_status_t sg_executor_record_eagerly(
+    const sg_executor_t* executor, sg_step_capacity_t capacity,
+    hipStream_t stream, uint64_t* out_launch_count);
+
+// Keeps |status|, with the code SG_STATUS_DEVICE, as what later calls return.
+sg_status_t sg_executor_lose_device(sg_executor_t* executor,
+                                    sg_status_t status);
 
 sg_graph_key_t sg_executor_key(const sg_executor_t* executor,
                                size_t shape_index);

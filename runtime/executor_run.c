@@ -3,20 +3,10 @@
 // One step: check, choose, write the ring, enqueue. Nothing here waits, queries
 // or allocates, except a capture under the lazy policy.
 
+#include <assert.h>
+
 #include "runtime/executor_internal.h"
 #include "runtime/hip/error.h"
-
-// Counts launches, to tell a step of which nothing was enqueued from one that
-// broke off in the middle.
-typedef struct launch_count_t {
-  uint64_t count;
-} launch_count_t;
-
-static sg_status_t count_launch(void* self, const sg_launch_t* launch) {
-  (void)launch;
-  ++((launch_count_t*)self)->count;
-  return sg_status_ok();
-}
 
 static sg_step_capacity_t exact_capacity(const sg_batch_summary_t* batch) {
   return (sg_step_capacity_t){.phase = batch->phase,
@@ -27,21 +17,17 @@ static sg_step_capacity_t exact_capacity(const sg_batch_summary_t* batch) {
 static sg_status_t run_eagerly(sg_executor_t* executor,
                                const sg_batch_summary_t* batch,
                                hipStream_t stream) {
-  launch_count_t launches = {0};
-  sg_launch_trace_t trace = {.self = &launches, .add = count_launch};
-  sg_recording_t recording =
-      sg_executor_recording(executor, exact_capacity(batch), stream, &trace);
-  sg_status_t status = sg_executor_record(executor, &recording);
-  if (!sg_status_is_ok(status) && launches.count > 0) {
-    // The first layers may have advanced their state: the step can neither be
-    // completed nor taken back.
-    executor->fatal =
-        sg_status_annotate(status, "step %llu broke off after %llu launches",
-                           (unsigned long long)executor->ring.next_step,
-                           (unsigned long long)launches.count);
-    return executor->fatal;
-  }
-  return status;
+  uint64_t launch_count;
+  sg_status_t status = sg_executor_record_eagerly(
+      executor, exact_capacity(batch), stream, &launch_count);
+  if (sg_status_is_ok(status) || launch_count == 0) return status;
+  // The first layers may have advanced their state: the step can neither be
+  // completed nor taken back.
+  return sg_executor_lose_device(
+      executor,
+      sg_status_annotate(status, "step %llu broke off after %llu launches",
+                         (unsigned long long)executor->ring.next_step,
+                         (unsigned long long)launch_count));
 }
 
 // Repeats the step that was just enqueued on the shadow buffers and compares.
@@ -100,6 +86,7 @@ static sg_status_t find_graph(sg_executor_t* executor,
       executor->shapes->policy.capture == SG_CAPTURE_LAZY) {
     sg_status_t status = sg_executor_capture_entry(executor, entry);
     *out_captured = sg_status_is_ok(status);
+    SG_RETURN_IF_ERROR(executor->fatal);
   }
   if (entry->state == SG_GRAPH_READY) {
     *out_entry = entry;
@@ -163,8 +150,8 @@ static sg_status_t enqueue_step(sg_executor_t* executor,
   if (!verified) return sg_status_ok();
   sg_status_t status = run_shadow(executor, batch, stream);
   if (!sg_status_is_ok(status)) {
-    executor->fatal = sg_status_annotate(status, "verifying a step");
-    return executor->fatal;
+    return sg_executor_lose_device(
+        executor, sg_status_annotate(status, "verifying a step"));
   }
   sg_batch_ring_advance(&executor->ring, 1);
   return sg_status_ok();
@@ -183,6 +170,7 @@ static void count_step(sg_executor_t* executor, const sg_step_report_t* report,
     ++statistics->eager_steps;
     return;
   }
+  assert(entry != NULL);
   ++statistics->graph_steps;
   statistics->padded_tokens +=
       (uint64_t)(entry->key.max_tokens - report->batch.token_count);
@@ -259,12 +247,20 @@ sg_status_t sg_executor_run(sg_executor_t* executor, const sg_batch_t* batch,
   sg_step_report_t report = {.shape_index = -1};
   if (out_report != NULL) *out_report = report;
   sg_device_scope_t scope;
-  SG_RETURN_IF_ERROR(sg_device_scope_enter(executor->options.device, &scope));
+  sg_status_t entered = sg_device_scope_enter(executor->options.device, &scope);
+  if (!sg_status_is_ok(entered)) {
+    return sg_executor_lose_device(executor, entered);
+  }
   // Looked up before this step can add its own, taken once the step is on its
   // way: a refused call must not swallow an error.
   bool has_error = sg_batch_ring_has_error(&executor->ring);
   sg_status_t status = run_on_device(executor, batch, stream, &report);
   sg_device_scope_leave(&scope);
+  // Whatever was queued on a device with a fault may never run, and a later
+  // step must not run without it.
+  if (status.code == SG_STATUS_DEVICE) {
+    return sg_executor_lose_device(executor, status);
+  }
   if (!sg_status_is_ok(status) || out_report == NULL) return status;
   if (has_error) {
     report.has_error = sg_batch_ring_take_error(&executor->ring, &report.error);

@@ -55,7 +55,8 @@ typedef struct sg_shape_choice_t {
 // and mixed shapes, others mixed shapes alone. Of the shapes that fit in tokens
 // and sequences, and in max_padding_ratio (decode shapes are exempt), the
 // batch's own phase goes before mixed, then fewer tokens, fewer sequences, and
-// the order in the file.
+// the order in the file. A batch without tokens has the padding ratio of one
+// with one token.
 void sg_shape_choose(const sg_shapes_t* shapes,
                      const sg_batch_summary_t* summary,
                      sg_shape_choice_t* out_choice);

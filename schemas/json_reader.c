@@ -21,13 +21,6 @@ enum {
 
 // --- Messages ---
 
-// Replaces what could steer a terminal.
-static void blank_control_bytes(char* text) {
-  for (; *text != '\0'; ++text) {
-    if ((unsigned char)*text < 0x20 || *text == 0x7F) *text = '?';
-  }
-}
-
 // Appends |addition| whole or, if it does not fit, not at all.
 static void append(char* text, size_t capacity, const char* addition) {
   const size_t used = strlen(text);
@@ -122,11 +115,8 @@ static sg_status_t make_error(const sg_json_node_t* node, const char* what) {
   char pointer[POINTER_TEXT_BYTES] = "";
   write_source(node->source, source);
   append_pointer(node, pointer, sizeof(pointer));
-  sg_status_t status =
-      sg_status_make(SG_STATUS_INVALID_DATA, "%s: %s%s%s", source, pointer,
-                     pointer[0] == '\0' ? "" : ": ", what);
-  blank_control_bytes(status.message);
-  return status;
+  return sg_status_make(SG_STATUS_INVALID_DATA, "%s: %s%s%s", source, pointer,
+                        pointer[0] == '\0' ? "" : ": ", what);
 }
 
 sg_status_t sg_json_error(const sg_json_node_t* node, const char* format, ...) {
@@ -158,10 +148,8 @@ static sg_status_t syntax_error(const sg_json_source_t* source, int64_t line,
   const sg_json_source_t place = {source->name,
                                   source->line > 0 ? source->line : line};
   write_source(&place, name);
-  sg_status_t status = sg_status_make(SG_STATUS_INVALID_DATA,
-                                      "%s:%" PRId64 ": %s", name, column, what);
-  blank_control_bytes(status.message);
-  return status;
+  return sg_status_make(SG_STATUS_INVALID_DATA, "%s:%" PRId64 ": %s", name,
+                        column, what);
 }
 
 sg_status_t sg_json_parse(const sg_json_source_t* source, const char* text,
@@ -232,6 +220,19 @@ sg_status_t sg_json_get(const sg_json_node_t* object, const char* key,
   return sg_status_ok();
 }
 
+bool sg_json_next_member(const sg_json_node_t* object, sg_json_node_t* member) {
+  void* iterator =
+      member->key == NULL
+          ? json_object_iter(object->value)
+          : json_object_iter_next(
+                object->value, json_object_iter_at(object->value, member->key));
+  *member = (sg_json_node_t){.source = object->source, .parent = object};
+  if (iterator == NULL) return false;
+  member->key = json_object_iter_key(iterator);
+  member->value = json_object_iter_value(iterator);
+  return true;
+}
+
 sg_status_t sg_json_read_count(const sg_json_node_t* node, size_t max_count,
                                size_t* out_count) {
   *out_count = 0;
@@ -293,6 +294,13 @@ sg_status_t sg_json_read_double(const sg_json_node_t* node,
     return expected_number(node, range);
   }
   *out_value = value;
+  return sg_status_ok();
+}
+
+sg_status_t sg_json_read_string(const sg_json_node_t* node,
+                                const char** out_string) {
+  *out_string = json_string_value(node->value);
+  if (*out_string == NULL) return sg_json_expected(node, "a string");
   return sg_status_ok();
 }
 

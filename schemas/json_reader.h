@@ -91,6 +91,11 @@ SG_MUST_USE sg_status_t sg_json_get(const sg_json_node_t* object,
                                     sg_json_presence_t presence,
                                     sg_json_node_t* out_member);
 
+// Steps |member| through the members of |object|, which is one, in the order of
+// the text: a zeroed |member| becomes the first, any other the one behind it.
+// Returns false behind the last.
+bool sg_json_next_member(const sg_json_node_t* object, sg_json_node_t* member);
+
 // Checks that |node| is an array of at most |max_count| elements.
 SG_MUST_USE sg_status_t sg_json_read_count(const sg_json_node_t* node,
                                            size_t max_count, size_t* out_count);
@@ -106,6 +111,10 @@ SG_MUST_USE sg_status_t sg_json_read_int64(const sg_json_node_t* node,
 SG_MUST_USE sg_status_t sg_json_read_double(const sg_json_node_t* node,
                                             sg_json_range_t range,
                                             double* out_value);
+
+// The string belongs to the parsed text.
+SG_MUST_USE sg_status_t sg_json_read_string(const sg_json_node_t* node,
+                                            const char** out_string);
 
 // The rest reads the member |key| of |object|.
 

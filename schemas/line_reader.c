@@ -2,6 +2,7 @@
 
 #include "schemas/line_reader.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -111,6 +112,8 @@ sg_status_t sg_line_reader_next(sg_line_reader_t* reader, const char** out_line,
     ++reader->line_number;
     if (bytes > SG_LINE_MAX_BYTES) return too_long(reader);
   } while (is_blank(line, bytes));
+  // A line that is not blank has a byte.
+  assert(line != NULL && bytes > 0);
   if (line[bytes - 1] == '\r') --bytes;
   *out_line = line;
   *out_bytes = bytes;

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 // |params| is copied. Fails with SG_STATUS_INVALID_ARGUMENT when a capacity is
-// beyond that of the ring's layout.
+// beyond that of the ring's layout; chunks count where tables travel in it.
 SG_MUST_USE sg_status_t sg_batch_ingest_enqueue(
     const sg_enqueue_t* where, const sg_batch_ingest_params_t* params);
 

@@ -22,9 +22,13 @@ static sg_step_error_t check_entry(const sg_batch_ingest_params_t* p,
   }
   *out_value = header->sequence_count;
   if (header->sequence_count < 0 ||
-      header->sequence_count > p->sequence_capacity ||
-      header->chunk_count < 0 || header->chunk_count > p->chunk_capacity) {
+      header->sequence_count > p->sequence_capacity) {
     return SG_STEP_ERROR_SEQUENCE_COUNT;
+  }
+  *out_value = header->chunk_count;
+  if (p->chunk_indices != NULL &&
+      (header->chunk_count < 0 || header->chunk_count > p->chunk_capacity)) {
+    return SG_STEP_ERROR_TABLES;
   }
   *out_value = 0;
   return SG_STEP_ERROR_NONE;

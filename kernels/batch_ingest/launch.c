@@ -45,6 +45,13 @@ sg_status_t sg_batch_ingest_enqueue(const sg_enqueue_t* where,
         "batch_ingest: capacity of %d sequences, the ring holds %d",
         params->sequence_capacity, params->layout.sequence_capacity);
   }
+  if (params->chunk_indices != NULL &&
+      params->chunk_capacity > params->layout.chunk_capacity) {
+    return sg_status_make(
+        SG_STATUS_INVALID_ARGUMENT,
+        "batch_ingest: capacity of %d chunks, the ring holds %d",
+        params->chunk_capacity, params->layout.chunk_capacity);
+  }
   // One block keeps the order: counts and tables are complete when it ends.
   const uint32_t threads = 256;
   return sg_launch_enqueue(where, &(sg_launch_t){.kernel = &kernel,

@@ -44,9 +44,6 @@ static fault_t check_slot(const sg_chunk_metadata_params_t* p, int32_t n) {
 static fault_t check_sequence(const sg_chunk_metadata_params_t* p, int32_t n,
                               int32_t decode_count) {
   int64_t length = length_at(p, n);
-  if (n == 0 && offset_at(p, 0) != 0) {
-    return (fault_t){SG_STEP_ERROR_FIRST_OFFSET, 0, offset_at(p, 0)};
-  }
   if (length < 0) return (fault_t){SG_STEP_ERROR_DECREASING_OFFSET, n, length};
   if (offset_at(p, n + 1) > p->token_capacity) {
     return (fault_t){SG_STEP_ERROR_TOKEN_COUNT, n, offset_at(p, n + 1)};
@@ -67,6 +64,9 @@ static fault_t check_sequence(const sg_chunk_metadata_params_t* p, int32_t n,
 
 static fault_t check_batch(const sg_chunk_metadata_params_t* p,
                            int32_t decode_count) {
+  if (offset_at(p, 0) != 0) {
+    return (fault_t){SG_STEP_ERROR_FIRST_OFFSET, 0, offset_at(p, 0)};
+  }
   ++p->slot_stamps[0];
   for (int32_t n = 0; n < p->counts->sequence_count; ++n) {
     fault_t fault = check_sequence(p, n, decode_count);

@@ -41,19 +41,16 @@ typedef struct block_rows_t {
   int64_t first_token;
   int32_t count;
   int32_t value_head;
-  // Whether a whole block follows in the chunk.
-  bool has_next;
+  // Rows of the block that follows in the chunk.
+  int32_t next_count;
   float* decays;                  // [B][key_dim]
   float (*scores)[2][B];          // [B]: A, then Q
   sg_kda_row_factors_t* factors;  // [B]
 } block_rows_t;
 
-// Asks for row |r| of the block after this one.
-static void prefetch_row(const sg_kda_params_t* params,
-                         const block_rows_t* rows, int32_t r) {
-  const int64_t token = rows->first_token + B + r;
+static void prefetch_row(const sg_kda_params_t* params, int64_t token,
+                         int32_t head) {
   const int32_t dtype = params->activation_dtype;
-  const int32_t head = rows->value_head;
   sg_row_prefetch(dtype, params->q,
                   sg_kda_key_offset(params, params->q_row_stride, token, head),
                   params->key_dim);
@@ -64,6 +61,8 @@ static void prefetch_row(const sg_kda_params_t* params,
                   sg_kda_gate_offset(params, token, head), params->key_dim);
 }
 
+// Loads the rows of a block and, while at it, asks for those |next_count| of
+// the block after it.
 static void load_rows(const sg_kda_params_t* params, const block_rows_t* rows,
                       sg_kda_prepare_scratch_t* scratch) {
   const int32_t count = params->key_dim & ~15;
@@ -71,7 +70,7 @@ static void load_rows(const sg_kda_params_t* params, const block_rows_t* rows,
     const int64_t token = rows->first_token + r;
     float* restrict q = scratch->q[r];
     float* restrict k = scratch->k[r];
-    if (rows->has_next) prefetch_row(params, rows, r);
+    if (r < rows->next_count) prefetch_row(params, token + B, rows->value_head);
     sg_kda_load_key(params, params->q, params->q_row_stride, token,
                     rows->value_head, q);
     sg_kda_load_key(params, params->k, params->k_row_stride, token,
@@ -247,13 +246,17 @@ void SG_HOST_SYMBOL(sg__kda_chunk_prepare_run)(const void* params_pointer,
                               params->chunk_indices[2 * row + 1] * size;
   const int64_t end_token = kda->query_start_loc[sequence + 1];
   const int64_t base = (row * value_heads + value_head) * size;
-  for (int64_t t = 0; t < size && first_token + t < end_token; t += B) {
-    const int64_t left = end_token - first_token - t;
+  const int64_t all = end_token - first_token;
+  const int64_t count = all < size ? all : size;
+  for (int64_t t = 0; t < count && t < B; ++t) {
+    prefetch_row(kda, first_token + t, value_head);
+  }
+  for (int64_t t = 0; t < count; t += B) {
     const block_rows_t rows = {
         .first_token = first_token + t,
-        .count = (int32_t)(left < B ? left : B),
+        .count = sg_kda_block_rows(t, count),
         .value_head = value_head,
-        .has_next = t + B < size && left >= 2 * B,
+        .next_count = sg_kda_block_rows(t + B, count),
         .decays = params->decays + (base + t) * kda->key_dim,
         .scores = (float(*)[2][B])(params->scores + (base + t) * 2 * B),
         .factors = (sg_kda_row_factors_t*)(void*)params->factors + base + t,

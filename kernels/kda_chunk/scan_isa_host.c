@@ -44,8 +44,8 @@ typedef struct scan_t {
 typedef struct block_rows_t {
   int64_t first_token;
   int32_t count;
-  // Whether a whole block follows in the sequence.
-  bool has_next;
+  // Rows of the block that follows in the sequence.
+  int32_t next_count;
   const float* decays;                  // [B][key_dim]
   const float (*scores)[2][B];          // [B]: A, then Q
   const sg_kda_row_factors_t* factors;  // [B]
@@ -219,27 +219,31 @@ static void update_state(const sg_kda_scan_scratch_t* scratch, int32_t key_dim,
   }
 }
 
-// Asks for the rows of the block after this one: part |part| of |parts|, since
-// only so many requests can be under way at once.
-static void prefetch_rows(const scan_t* scan, const block_rows_t* rows,
-                          int32_t part, int32_t parts) {
+static void prefetch_row(const scan_t* scan, int64_t token) {
   const sg_kda_params_t* params = scan->params;
   const int32_t dtype = params->activation_dtype;
-  for (int32_t r = part * B / parts; r < (part + 1) * B / parts; ++r) {
-    const int64_t token = rows->first_token + B + r;
-    sg_row_prefetch(dtype, params->q,
-                    sg_kda_key_offset(params, params->q_row_stride, token,
-                                      scan->value_head),
-                    scan->key_dim);
-    sg_row_prefetch(dtype, params->k,
-                    sg_kda_key_offset(params, params->k_row_stride, token,
-                                      scan->value_head),
-                    scan->key_dim);
-    sg_row_prefetch(dtype, params->v,
-                    sg_kda_value_offset(params, params->v_row_stride, token,
-                                        scan->value_head) +
-                        scan->first_column,
-                    scan->column_count);
+  const int32_t head = scan->value_head;
+  sg_row_prefetch(dtype, params->q,
+                  sg_kda_key_offset(params, params->q_row_stride, token, head),
+                  scan->key_dim);
+  sg_row_prefetch(dtype, params->k,
+                  sg_kda_key_offset(params, params->k_row_stride, token, head),
+                  scan->key_dim);
+  sg_row_prefetch(
+      dtype, params->v,
+      sg_kda_value_offset(params, params->v_row_stride, token, head) +
+          scan->first_column,
+      scan->column_count);
+}
+
+// Asks for the rows of the block after this one, a part with each panel, since
+// only so many requests can be under way at once.
+static void prefetch_next(const scan_t* scan, const block_rows_t* rows,
+                          int32_t panel) {
+  const int32_t panels = scan->padded_columns / PANEL;
+  const int32_t end = (panel + 1) * B / panels;
+  for (int32_t r = panel * B / panels; r < end && r < rows->next_count; ++r) {
+    prefetch_row(scan, rows->first_token + B + r);
   }
 }
 
@@ -250,9 +254,7 @@ static void scan_block(const scan_t* scan, const block_rows_t* rows) {
   for (int32_t column = 0; column < scan->padded_columns; column += PANEL) {
     float* panel = panel_of(scan, column);
     float delta[B][PANEL], out[B][PANEL];
-    if (rows->has_next) {
-      prefetch_rows(scan, rows, column / PANEL, scan->padded_columns / PANEL);
-    }
+    prefetch_next(scan, rows, column / PANEL);
     multiply_state((const float(*)[ROW])scratch->k_read, scan->key_dim, panel,
                    rows->count, delta);
     multiply_state((const float(*)[ROW])scratch->q_read, scan->key_dim, panel,
@@ -285,11 +287,10 @@ static void scan_sequence(const scan_t* scan,
     const int64_t row =
         (chunk * scan->params->value_heads + scan->value_head) * size +
         t % size;
-    const int64_t left = token_count - t;
     const block_rows_t rows = {
         .first_token = first_token + t,
-        .count = (int32_t)(left < B ? left : B),
-        .has_next = left >= 2 * B,
+        .count = sg_kda_block_rows(t, token_count),
+        .next_count = sg_kda_block_rows(t + B, token_count),
         .decays = params->decays + row * scan->key_dim,
         .scores = (const float(*)[2][B])(params->scores + row * 2 * B),
         .factors =
@@ -346,6 +347,9 @@ void SG_HOST_SYMBOL(sg__kda_chunk_scan_run)(const void* params_pointer,
   if (!sg_kda_has_slot(kda, sequence)) {
     zero_sequence(&scan, first_token, token_count);
     return;
+  }
+  for (int64_t t = 0; t < token_count && t < B; ++t) {
+    prefetch_row(&scan, first_token + t);
   }
   float* state = sg_kda_state_of(kda, sequence, scan.value_head);
   load_state(&scan, state, kda->computed_lens[sequence] == 0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Scratch of one block of the host kernels, in what the launch asks for as
-// shared memory. Contents are undefined at the start.
+// shared memory. Contents are undefined at the start. And how both kernels cut
+// tokens into blocks.
 
 #ifndef STEPGRAPH_KERNELS_KDA_CHUNK_SCRATCH_HOST_H_
 #define STEPGRAPH_KERNELS_KDA_CHUNK_SCRATCH_HOST_H_
@@ -43,5 +44,12 @@ typedef struct sg_kda_scan_scratch_t {
   float values[SG_KDA_BLOCK_TOKENS][SG_KDA_CHUNK_SPLIT_COLUMNS];
   float transposed[SG_KDA_BLOCK_TOKENS][SG_KDA_DIM_MAX];
 } sg_kda_scan_scratch_t;
+
+// Rows of the block that starts at |first| of |count| tokens; 0 beyond them.
+static inline int32_t sg_kda_block_rows(int64_t first, int64_t count) {
+  const int64_t left = count - first;
+  if (left <= 0) return 0;
+  return (int32_t)(left < SG_KDA_BLOCK_TOKENS ? left : SG_KDA_BLOCK_TOKENS);
+}
 
 #endif  // STEPGRAPH_KERNELS_KDA_CHUNK_SCRATCH_HOST_H_

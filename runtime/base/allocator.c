@@ -2,6 +2,7 @@
 
 #include "runtime/base/allocator.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,7 @@ sg_status_t sg_allocate_string(sg_allocator_t allocator, const char* text,
   size_t bytes = strlen(text) + 1;
   void* memory;
   SG_RETURN_IF_ERROR(sg_allocate(allocator, "string", bytes, 1, &memory));
+  assert(memory != NULL);
   memcpy(memory, text, bytes);
   *out_copy = memory;
   return sg_status_ok();

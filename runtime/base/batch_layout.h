@@ -19,7 +19,8 @@ typedef enum sg_step_error_t {
   SG_STEP_ERROR_STALE_ENTRY = 1,
   // More sequences than the capacity, or fewer than none; value is the count.
   SG_STEP_ERROR_SEQUENCE_COUNT = 2,
-  // query_start_loc[0] is not 0; value is what it is.
+  // query_start_loc[0] is not 0, also where there is no sequence; value is what
+  // it is, sequence 0.
   SG_STEP_ERROR_FIRST_OFFSET = 3,
   // query_start_loc decreases at this sequence; value is its length.
   SG_STEP_ERROR_DECREASING_OFFSET = 4,
@@ -29,12 +30,13 @@ typedef enum sg_step_error_t {
   SG_STEP_ERROR_SLOT_RANGE = 6,
   // A non-empty sequence has the slot of an earlier one; value is the slot.
   SG_STEP_ERROR_SLOT_DUPLICATE = 7,
-  // A sequence that is no decode in a step recorded for decodes only, or the
-  // other way round; value is its query length.
+  // A non-empty sequence that is no decode in a step recorded for decodes only,
+  // or the other way round; value is its query length.
   SG_STEP_ERROR_PHASE = 8,
-  // Given chunk tables do not describe this batch; value is the table row.
+  // Given chunk tables do not describe this batch; value is the table row, or
+  // the number of rows where an entry has more than the capacity.
   SG_STEP_ERROR_TABLES = 9,
-  // A sequence with a negative computed length; value is that length.
+  // A non-empty sequence with a negative computed length; value is that length.
   SG_STEP_ERROR_COMPUTED_LENGTH = 10,
 } sg_step_error_t;
 

@@ -38,6 +38,14 @@ const char* sg_status_code_name(sg_status_code_t code) {
   return "unknown";
 }
 
+// Text from outside may hold newlines, or bytes that steer a terminal; a
+// message has none.
+static void blank_control_bytes(char* text) {
+  for (; *text != '\0'; ++text) {
+    if ((unsigned char)*text < 0x20 || *text == 0x7F) *text = '?';
+  }
+}
+
 sg_status_t sg_status_make_at(const char* file, int32_t line,
                               sg_status_code_t code, const char* format, ...) {
   sg_status_t status = {.code = code, .line = line, .file = file};
@@ -45,6 +53,7 @@ sg_status_t sg_status_make_at(const char* file, int32_t line,
   va_start(arguments, format);
   vsnprintf(status.message, sizeof(status.message), format, arguments);
   va_end(arguments);
+  blank_control_bytes(status.message);
   return status;
 }
 
@@ -58,5 +67,6 @@ sg_status_t sg_status_annotate(sg_status_t status, const char* format, ...) {
   va_end(arguments);
   size_t used = strlen(status.message);
   snprintf(status.message + used, sizeof(status.message) - used, ": %s", inner);
+  blank_control_bytes(status.message);
   return status;
 }

@@ -52,7 +52,8 @@ typedef struct sg_status_t {
   // Source line and file of the fault; 0 and NULL when code is OK.
   int32_t line;
   const char* file;
-  // One line without a newline, cut at the end if longer; empty when OK.
+  // One line, cut at the end if longer; empty when OK. Control bytes in it are
+  // replaced by '?'.
   char message[SG_STATUS_MESSAGE_BYTES];
 } sg_status_t;
 

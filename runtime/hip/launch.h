@@ -83,7 +83,9 @@ typedef struct sg_enqueue_t {
 
 // Enqueues one kernel on where->stream, eagerly or into a capture. A grid of 0
 // is no work: nothing is launched and nothing traced. Never waits, never
-// allocates. Errors name the op, the kernel and the layer.
+// allocates. SG_STATUS_UNSUPPORTED when block or shared memory are beyond the
+// target's, or the grid beyond 2^31 - 1. Errors name the op, the kernel and the
+// layer.
 SG_MUST_USE sg_status_t sg_launch_enqueue(const sg_enqueue_t* where,
                                           const sg_launch_t* launch);
 

@@ -2,6 +2,7 @@
 
 #include "runtime/hip_host/capture.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "runtime/hip_host/calls.h"
@@ -17,6 +18,7 @@ sg_host_capture_t* sg_host_capture_find(uint64_t id) {
 
 hipError_t sg_host_capture_invalidate(sg_host_capture_t* capture,
                                       hipError_t error) {
+  assert(capture != NULL);
   capture->is_invalidated = true;
   return error;
 }

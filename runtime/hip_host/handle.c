@@ -5,17 +5,16 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-// A handle's bits: type 60..63, generation 32..59, index + 1 below. Generations
-// start at 1, so that no handle is a small number.
-enum { TYPE_SHIFT = 60, GENERATION_SHIFT = 32 };
-#define GENERATION_MASK ((UINT32_C(1) << 28) - 1)
+// A handle's bits: generation from 32 up, index + 1 below. Generations start at
+// 1, so that no handle is a small number.
+enum { GENERATION_SHIFT = 32 };
 
 _Static_assert(sizeof(void*) == 8, "a handle needs 64 bits");
 
 typedef struct slot_t {
   // NULL while the slot is free.
   void* object;
-  uint32_t type;
+  sg_host_type_t type;
   uint32_t generation;
   // Next free slot + 1 while the slot is free.
   uint32_t next_free;
@@ -43,9 +42,8 @@ static slot_t* find_slot(uintptr_t value) {
   uint32_t index = (uint32_t)value;
   if (index == 0 || index > slot_count) return NULL;
   slot_t* slot = &slots[index - 1];
-  uint32_t generation = (uint32_t)(value >> GENERATION_SHIFT) & GENERATION_MASK;
-  bool same = slot->object != NULL && slot->generation == generation &&
-              slot->type == value >> TYPE_SHIFT;
+  bool same = slot->object != NULL &&
+              slot->generation == (uint32_t)(value >> GENERATION_SHIFT);
   return same ? slot : NULL;
 }
 
@@ -55,16 +53,15 @@ void* sg_host_handle_create(sg_host_type_t type, void* object) {
   slot_t* slot = &slots[index - 1];
   first_free = slot->next_free;
   slot->object = object;
-  slot->type = (uint32_t)type;
-  slot->generation = (slot->generation % GENERATION_MASK) + 1;
-  uintptr_t value = (uintptr_t)type << TYPE_SHIFT |
-                    (uintptr_t)slot->generation << GENERATION_SHIFT | index;
+  slot->type = type;
+  if (++slot->generation == 0) slot->generation = 1;
+  uintptr_t value = (uintptr_t)slot->generation << GENERATION_SHIFT | index;
   return (void*)value;
 }
 
 void* sg_host_handle_find(sg_host_type_t type, const void* handle) {
   slot_t* slot = find_slot((uintptr_t)handle);
-  return slot != NULL && slot->type == (uint32_t)type ? slot->object : NULL;
+  return slot != NULL && slot->type == type ? slot->object : NULL;
 }
 
 void sg_host_handle_destroy(const void* handle) {

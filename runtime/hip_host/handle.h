@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Handles of streams, events, graphs, nodes and executable graphs. A handle is
-// a number, not an address: the index of a slot, the slot's generation and the
-// object's type. A destroyed or foreign handle is therefore always recognised
-// and never followed. All functions need the runtime's lock.
+// a number, not an address: the index of a slot and the slot's generation. A
+// destroyed or foreign handle is therefore always recognised and never
+// followed. All functions need the runtime's lock.
 
 #ifndef STEPGRAPH_RUNTIME_HIP_HOST_HANDLE_H_
 #define STEPGRAPH_RUNTIME_HIP_HOST_HANDLE_H_

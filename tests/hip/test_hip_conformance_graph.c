@@ -204,17 +204,25 @@ static void test_fills_and_copies_by_hand(void** state) {
 static void test_a_clone_is_a_graph_of_its_own(void** state) {
   (void)state;
   hipGraph_t clone = NULL;
-  hipGraphNode_t node = add_append(NULL, 1);
+  hipGraphNode_t node = add_append(add_append(NULL, 1), 2);
   assert_hip_ok(hipGraphClone(&clone, fixture.graph));
-  node = add_append(node, 2);
-  size_t count = 0;
-  assert_hip_ok(hipGraphGetNodes(clone, NULL, &count));
-  assert_int_equal(count, 1);
+  (void)add_append(node, 3);
+  hipGraphNode_t from[2] = {NULL};
+  hipGraphNode_t to[2] = {NULL};
+  hipGraphNode_t nodes[3] = {NULL};
+  size_t edge_count = 2;
+  size_t node_count = 3;
+  assert_hip_ok(hipGraphGetNodes(clone, nodes, &node_count));
+  assert_hip_ok(hipGraphGetEdges(clone, from, to, &edge_count));
+  assert_int_equal(node_count, 2);
+  assert_int_equal(edge_count, 1);
+  assert_true(from[0] == nodes[0] || from[0] == nodes[1]);
+  assert_true(to[0] == nodes[0] || to[0] == nodes[1]);
   hipGraphExec_t exec = NULL;
   assert_hip_ok(hipGraphInstantiateWithFlags(&exec, clone, /*flags=*/0));
   assert_hip_ok(hipGraphDestroy(clone));
   run(exec);
-  assert_log((int32_t[]){1}, 1);
+  assert_log((int32_t[]){1, 2}, 2);
 }
 
 static void test_an_executable_graph_outlives_its_graph(void** state) {

@@ -110,6 +110,8 @@ static void test_streams_run_side_by_side(void** state) {
   conformance_gate_t gate = conformance_gate_close(held);
   assert_hip_ok(append(other, log, 1));
   assert_hip_ok(hipStreamSynchronize(other));
+  // The null stream has nothing to do with either.
+  assert_hip_ok(hipStreamSynchronize(NULL));
   assert_hip(hipErrorNotReady, hipStreamQuery(held));
   (void)hipGetLastError();
   conformance_let_run();

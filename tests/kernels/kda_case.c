@@ -40,7 +40,7 @@ kda_case_t kda_case_of(int32_t count, const int32_t* lens) {
 int32_t kda_case_decodes(const kda_case_t* test) {
   int32_t count = 0;
   while (count < test->sequence_count && test->lens[count] == 1 &&
-         test->computed[count] > 0) {
+         (test->computed[count] > 0 || test->fresh_decodes)) {
     ++count;
   }
   return count;

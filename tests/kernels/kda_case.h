@@ -30,6 +30,8 @@ typedef enum kda_inputs_kind_t {
   KDA_INPUTS_NEAR_KEYS,
   // q and k are zero at every third token.
   KDA_INPUTS_ZERO_KEYS,
+  // q and k so small that the epsilon of the L2 norm weighs as much as they do.
+  KDA_INPUTS_TINY_KEYS,
   // A_log of 100.
   KDA_INPUTS_HUGE_A_LOG,
   // Every fifth raw gate is minus infinity, which means no decay.
@@ -52,7 +54,10 @@ typedef struct kda_case_t {
   int32_t slot_padding;
   bool has_bias;
   bool zero_tail;
+  // With an error all tables but the counts are out of range.
   int32_t error_code;
+  // Whether fresh sequences of one token count as decodes too.
+  bool fresh_decodes;
   kda_inputs_kind_t inputs;
   uint64_t seed;
   sg_host_isa_t isa;

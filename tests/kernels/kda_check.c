@@ -105,12 +105,12 @@ static void check_outputs_untouched(const kda_run_t* run) {
   const unsigned char* row = run->o.data;
   for (int64_t t = 0; t < run->args.capacity.tokens; ++t, row += stride) {
     const bool beyond = t >= kda_case_tokens(test);
-    if (test->error_code != 0 || (beyond && test->zero_tail)) {
+    const bool zeroed = test->error_code != 0 || (beyond && test->zero_tail) ||
+                        (!beyond && !is_live_row(test, t));
+    if (zeroed) {
       check_bytes(row, width, 0);
     } else if (beyond) {
       check_bytes(row, width, 0xff);
-    } else if (!is_live_row(test, t)) {
-      check_bytes(row, width, 0);
     }
     check_bytes(row + width, stride - width, 0xff);
   }

@@ -186,8 +186,8 @@ static void fill_keys(const kda_case_t* test, uint64_t* stream,
   const int64_t width = (int64_t)geometry->heads * geometry->key_dim;
   const int64_t tokens = kda_case_tokens(test);
   // Without the L2 norm rows must have about unit length by themselves.
-  const double scale =
-      geometry->qk_l2norm ? 1.0 : 1.0 / sqrt(geometry->key_dim);
+  double scale = geometry->qk_l2norm ? 1.0 : 1.0 / sqrt(geometry->key_dim);
+  if (test->inputs == KDA_INPUTS_TINY_KEYS) scale *= 1e-4;
   inputs->q = fill_normal(stream, tokens * width, scale);
   double* common = fill_normal(stream, width, scale);
   const double spread = key_spread(test->inputs);

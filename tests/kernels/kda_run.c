@@ -108,6 +108,14 @@ static void make_tables(kda_run_t* run) {
       .error_code = test->error_code,
       .error_sequence = -1,
   };
+  if (test->error_code != 0) {
+    const kda_buffer_t* tables[] = {&run->query_start_loc, &run->computed_lens,
+                                    &run->slots, &run->chunk_indices,
+                                    &run->chunk_offsets};
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); ++i) {
+      memset(tables[i]->data, 0x7f, tables[i]->bytes);
+    }
+  }
   run->args.tables = (sg_batch_tables_t){
       .counts = run->counts.data,
       .query_start_loc = run->query_start_loc.data,
@@ -238,7 +246,7 @@ static void run_launch(const sg_launch_t* launch,
                        const sg_host_kernel_t* kernel, uint64_t order_seed) {
   assert_int_equal(kernel->params_bytes, launch->kernel->params_bytes);
   assert_true(launch->shared_bytes <= kda_host_target.shared_bytes_per_block);
-  uint32_t* order = malloc(sizeof(uint32_t) * (launch->grid + 1));
+  uint32_t* order = calloc(launch->grid + 1, sizeof(uint32_t));
   for (uint32_t i = 0; i < launch->grid; ++i) {
     // Fisher and Yates from the inside out.
     const uint32_t j = order_seed == 0

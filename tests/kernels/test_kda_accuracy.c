@@ -41,6 +41,9 @@ static void test_kda_decodes_only(void** state) {
   kda_case_t test = kda_case_of(5, lens);
   for (int32_t n = 0; n < 5; ++n) test.computed[n] = 1 + n;
   kda_check_step(&test, 0.0);
+  test.computed[3] = 0;
+  test.fresh_decodes = true;
+  kda_check_step(&test, 0.0);
 }
 
 static void test_kda_empty_sequences(void** state) {
