@@ -171,9 +171,11 @@ def run_step(kernels, run):
     kernels.launch(f"_Z14kda_chunk_scan{kind}", 2, 128, panel, params)
 
 
-# bf16: the bounds of flash-linear-attention's own tests against a reference
-# that rounds nothing. fp16: half a unit of it is 2^-12. fp32: rounding alone.
-LIMITS = {kda.FP32: (1e-5, 1e-5), kda.BF16: (5.5e-3, 1.1e-3),
+# Of outputs and states. bf16: what flash-linear-attention's roundings cost; where
+# gates are strong a state is hardly more than its last token's product of two
+# operands, each with an error of up to 2^-9. fp16: half a unit of the outputs
+# is 2^-12. fp32: rounding alone.
+LIMITS = {kda.FP32: (1e-5, 1e-5), kda.BF16: (5.5e-3, 2e-3),
           kda.FP16: (6e-4, 1e-5)}
 
 CASES = [
