@@ -7,12 +7,11 @@
 
 enum { THREADS = 256 };
 
-// The ring is memory of the host: its words must come from there and from no
-// cache, hence volatile.
+// Element of an array of the entry. The ring is memory of the host: its words
+// must come from there and from no cache.
 template <typename word_t>
-SG_DEVICE const volatile word_t* array_at(const unsigned char* entry,
-                                          uint32_t offset) {
-  return (const volatile word_t*)(entry + offset);
+SG_DEVICE word_t read(const unsigned char* entry, uint32_t offset, int32_t i) {
+  return sg_system_peek((const word_t*)(entry + offset) + i);
 }
 
 // What one thread finds out for all.
@@ -42,9 +41,8 @@ SG_DEVICE void check_entry(const sg_batch_ingest_params_t* p, found_t* found) {
     counts->error_value = (int64_t)step;
     return;
   }
-  const volatile int32_t* sizes = &header->sequence_count;
-  const int32_t sequence_count = sizes[0];
-  const int32_t chunk_count = sizes[1];
+  const int32_t sequence_count = sg_system_peek(&header->sequence_count);
+  const int32_t chunk_count = sg_system_peek(&header->chunk_count);
   if (sequence_count < 0 || sequence_count > p->sequence_capacity ||
       chunk_count < 0 || chunk_count > p->chunk_capacity) {
     counts->error_code = SG_STEP_ERROR_SEQUENCE_COUNT;
@@ -53,8 +51,8 @@ SG_DEVICE void check_entry(const sg_batch_ingest_params_t* p, found_t* found) {
   }
   counts->sequence_count = sequence_count;
   found->chunk_count = chunk_count;
-  found->last_offset = array_at<int32_t>(
-      entry, p->layout.query_start_loc_offset)[sequence_count];
+  found->last_offset =
+      read<int32_t>(entry, p->layout.query_start_loc_offset, sequence_count);
   counts->token_count = found->last_offset;
 }
 
@@ -62,17 +60,15 @@ SG_DEVICE void copy_sequences(const sg_batch_ingest_params_t* p,
                               const unsigned char* entry,
                               const found_t* found) {
   const int32_t count = found->counts.sequence_count;
-  const volatile int32_t* offsets =
-      array_at<int32_t>(entry, p->layout.query_start_loc_offset);
-  const volatile int32_t* computed =
-      array_at<int32_t>(entry, p->layout.computed_lens_offset);
-  const volatile int32_t* slots =
-      array_at<int32_t>(entry, p->layout.slots_offset);
+  const sg_batch_entry_layout_t* layout = &p->layout;
   for (int32_t n = sg_thread(); n < p->sequence_capacity; n += THREADS) {
     const bool real = n < count;
-    p->query_start_loc[n] = real ? offsets[n] : found->last_offset;
-    p->computed_lens[n] = real ? computed[n] : 0;
-    p->slots[n] = real ? slots[n] : -1;
+    p->query_start_loc[n] =
+        real ? read<int32_t>(entry, layout->query_start_loc_offset, n)
+             : found->last_offset;
+    p->computed_lens[n] =
+        real ? read<int32_t>(entry, layout->computed_lens_offset, n) : 0;
+    p->slots[n] = real ? read<int32_t>(entry, layout->slots_offset, n) : -1;
   }
   if (sg_thread() == 0) {
     p->query_start_loc[p->sequence_capacity] = found->last_offset;
@@ -81,16 +77,14 @@ SG_DEVICE void copy_sequences(const sg_batch_ingest_params_t* p,
 
 SG_DEVICE void copy_chunks(const sg_batch_ingest_params_t* p,
                            const unsigned char* entry, const found_t* found) {
-  const volatile int32_t* indices =
-      array_at<int32_t>(entry, p->layout.chunk_indices_offset);
-  const volatile int64_t* offsets =
-      array_at<int64_t>(entry, p->layout.chunk_offsets_offset);
   for (int32_t i = sg_thread(); i < 2 * found->chunk_count; i += THREADS) {
-    p->chunk_indices[i] = indices[i];
+    p->chunk_indices[i] =
+        read<int32_t>(entry, p->layout.chunk_indices_offset, i);
   }
   const int32_t count = found->counts.sequence_count;
   for (int32_t n = sg_thread(); n <= count; n += THREADS) {
-    p->chunk_offsets[n] = offsets[n];
+    p->chunk_offsets[n] =
+        read<int64_t>(entry, p->layout.chunk_offsets_offset, n);
   }
 }
 

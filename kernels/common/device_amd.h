@@ -61,8 +61,8 @@ SG_DEVICE uint32_t sg_exchange(uint32_t value, int32_t mask) {
 }
 // The value of the lane |distance| below; below lane 0, of any lane.
 SG_DEVICE uint32_t sg_from_below(uint32_t value, int32_t distance) {
-  return (uint32_t)__builtin_amdgcn_ds_bpermute((sg_lane() - distance) << 2,
-                                                (int32_t)value);
+  return (uint32_t)__builtin_amdgcn_ds_bpermute(
+      ((sg_lane() - distance) & 63) << 2, (int32_t)value);
 }
 
 // 2^x with an error below 1.5 units in the last place; 0 where the result
@@ -91,6 +91,11 @@ SG_DEVICE float sg_float_of_fp16(uint16_t bits) {
 // Words that the host writes or reads at the same time.
 SG_DEVICE uint64_t sg_system_load(const uint64_t* word) {
   return __hip_atomic_load(word, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_SYSTEM);
+}
+// The same without order, for 32 or 64 bits.
+template <typename word_t>
+SG_DEVICE word_t sg_system_peek(const word_t* word) {
+  return __hip_atomic_load(word, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
 }
 SG_DEVICE void sg_system_store(uint64_t* word, uint64_t value) {
   __hip_atomic_store(word, value, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM);

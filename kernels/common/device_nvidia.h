@@ -89,6 +89,11 @@ SG_DEVICE uint64_t sg_system_load(const uint64_t* word) {
                : "memory");
   return value;
 }
+// The same without order, for 32 or 64 bits.
+template <typename word_t>
+SG_DEVICE word_t sg_system_peek(const word_t* word) {
+  return *(const volatile word_t*)word;
+}
 SG_DEVICE void sg_system_store(uint64_t* word, uint64_t value) {
   asm volatile("st.release.sys.global.u64 [%0], %1;"
                :

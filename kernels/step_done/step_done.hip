@@ -12,7 +12,7 @@ SG_DEVICE void record_error(const sg_step_done_params_t* p) {
   const uint64_t written = sg_system_load(&mailbox->errors_written);
   sg_system_store(&mailbox->error_steps, steps + 1);
   if (sg_system_load(&mailbox->errors_read) != written) return;
-  volatile sg_step_error_record_t* error = &mailbox->error;
+  sg_step_error_record_t* error = &mailbox->error;
   error->step = p->cursor->current_step;
   error->value = p->counts->error_value;
   error->code = p->counts->error_code;

@@ -21,16 +21,14 @@ SG_DEVICE bool find_pair(const sg_verify_slots_params_t* p, uint64_t step,
   const unsigned char* entry =
       p->ring + (step % (uint64_t)p->ring_depth) * p->layout.entry_bytes;
   const sg_batch_entry_header_t* header = (const sg_batch_entry_header_t*)entry;
-  const volatile int32_t* sequence_count = &header->sequence_count;
-  if (sg_system_load(&header->step) != step || n >= *sequence_count) {
+  if (sg_system_load(&header->step) != step ||
+      n >= sg_system_peek(&header->sequence_count)) {
     return false;
   }
-  const volatile int32_t* pool_slots =
-      (const volatile int32_t*)(entry + p->layout.source_slots_offset);
-  const volatile int32_t* shadow_slots =
-      (const volatile int32_t*)(entry + p->layout.slots_offset);
-  const int32_t slot = pool_slots[n];
-  const int32_t shadow_slot = shadow_slots[n];
+  const int32_t slot = sg_system_peek(
+      (const int32_t*)(entry + p->layout.source_slots_offset) + n);
+  const int32_t shadow_slot =
+      sg_system_peek((const int32_t*)(entry + p->layout.slots_offset) + n);
   if (slot < 0 || slot >= p->slot_count || slot == p->null_slot ||
       shadow_slot < 0 || shadow_slot >= p->shadow_slot_count) {
     return false;
@@ -45,9 +43,8 @@ SG_DEVICE bool find_pair(const sg_verify_slots_params_t* p, uint64_t step,
 SG_DEVICE void report(sg_mismatch_record_t* record, uint64_t step,
                       int32_t buffer, int32_t row) {
   if (sg_system_add(&record->mismatched_rows, 1) != 0) return;
-  volatile sg_mismatch_record_t* first = record;
-  first->buffer = buffer;
-  first->row = row;
+  record->buffer = buffer;
+  record->row = row;
   sg_system_store(&record->step, step);
 }
 

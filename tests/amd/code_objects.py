@@ -75,3 +75,11 @@ def disassembly_of(tools, path):
         else:
             lines.append(line)
     return functions
+
+
+def cache_controls_of(tools, path):
+    """Addresses of the instructions that write back or drop caches."""
+    pattern = re.compile(r"\s+buffer_(?:wbl2|inv)\b.*// ([0-9A-F]+):")
+    return [int(match.group(1), 16)
+            for line in run(tools.objdump, "-d", path).splitlines()
+            if (match := pattern.match(line))]

@@ -11,7 +11,10 @@ import os
 import struct
 import sys
 
+import code_objects
+
 PAGE = 4096
+NOP = 0xbf800000
 NORESERVE = 0x4000  # Linux: memory is taken when it is written
 LDS_GRANULE = 512
 LDS_SHIFT, LDS_MASK = 15, 0x1ff
@@ -53,7 +56,7 @@ def reserve_lds(emu):
 class CodeObject:
     """An ELF file in memory, at addresses as far apart as it asks for."""
 
-    def __init__(self, path, kernels):
+    def __init__(self, tools, path):
         with open(path, "rb") as file:
             elf = file.read()
         offset, = struct.unpack_from("<Q", elf, 32)
@@ -68,7 +71,10 @@ class CodeObject:
         self.base = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         self.size = len(self.memory)
         self.symbols = dict(self._symbols(elf))
-        self.kernels = kernels
+        self.kernels = code_objects.kernels_of(tools, path)
+        # The emulator has no caches, and does not know what controls them.
+        for address in code_objects.cache_controls_of(tools, path):
+            struct.pack_into("<II", self.memory, address, NOP, NOP)
 
     @staticmethod
     def _symbols(elf):

@@ -138,9 +138,8 @@ class Kernels:
                    "kda_chunk_scan"):
             path = code_objects.extract(
                 tools, f"{objects}/kernels_{op}.hip.o", TARGET, folder)
-            kernels = code_objects.kernels_of(tools, path)
-            loaded = emulator.CodeObject(path, kernels)
-            for name in kernels:
+            loaded = emulator.CodeObject(tools, path)
+            for name in loaded.kernels:
                 self.loaded[name] = loaded
 
     def launch(self, start, grid, block, shared, params):
