@@ -85,10 +85,10 @@ SG_DEVICE fault_t check_slot(const sg_chunk_metadata_params_t* p, int32_t n) {
 
 SG_DEVICE fault_t check_sequence(const sg_chunk_metadata_params_t* p, int32_t n,
                                  int32_t decode_count) {
-  const int64_t length = length_at(p, n);
   if (n == 0 && offset_at(p, 0) != 0) {
     return fault_t{SG_STEP_ERROR_FIRST_OFFSET, offset_at(p, 0)};
   }
+  const int64_t length = length_at(p, n);
   if (length < 0) return fault_t{SG_STEP_ERROR_DECREASING_OFFSET, length};
   if (offset_at(p, n + 1) > p->token_capacity) {
     return fault_t{SG_STEP_ERROR_TOKEN_COUNT, offset_at(p, n + 1)};
@@ -129,10 +129,12 @@ SG_DEVICE bool check_batch(const sg_chunk_metadata_params_t* p,
   }
   sg_block_barrier();
   uint64_t own = NOTHING;
-  for (int32_t n = sg_thread(); n < sequence_count; n += THREADS) {
+  // The first offset counts even where no sequence follows it.
+  if (sg_thread() == 0 && offset_at(p, 0) != 0) own = 0;
+  for (int32_t n = sg_thread(); n < sequence_count && own == NOTHING;
+       n += THREADS) {
     if (check_sequence(p, n, decode_count).code == SG_STEP_ERROR_NONE) continue;
     own = (uint64_t)n;
-    break;
   }
   const uint64_t first = sg_block_min(own, scratch->word[1]);
   if (first != NOTHING && own == first) {
