@@ -86,9 +86,6 @@ SG_DEVICE fault_t check_slot(const sg_chunk_metadata_params_t* p, int32_t n) {
 SG_DEVICE fault_t check_sequence(const sg_chunk_metadata_params_t* p, int32_t n,
                                  int32_t decode_count) {
   const int64_t length = length_at(p, n);
-  if (n == 0 && offset_at(p, 0) != 0) {
-    return fault_t{SG_STEP_ERROR_FIRST_OFFSET, offset_at(p, 0)};
-  }
   if (length < 0) return fault_t{SG_STEP_ERROR_DECREASING_OFFSET, length};
   if (offset_at(p, n + 1) > p->token_capacity) {
     return fault_t{SG_STEP_ERROR_TOKEN_COUNT, offset_at(p, n + 1)};
@@ -123,6 +120,13 @@ SG_DEVICE void set_fault(sg_batch_counts_t* counts, fault_t fault,
 SG_DEVICE bool check_batch(const sg_chunk_metadata_params_t* p,
                            int32_t sequence_count, int32_t decode_count,
                            scratch_t* scratch) {
+  if (offset_at(p, 0) != 0) {
+    if (sg_thread() == 0) {
+      set_fault(p->counts, fault_t{SG_STEP_ERROR_FIRST_OFFSET, offset_at(p, 0)},
+                0);
+    }
+    return false;
+  }
   for (int32_t n = sg_thread(); n < sequence_count; n += THREADS) {
     uint64_t* stamp = stamp_of(p, n);
     if (stamp != nullptr) sg_atomic_max(stamp, stamp_value(n));
