@@ -7,23 +7,23 @@
 
 enum { THREADS = 256 };
 
-// The ring is memory of the host: its words must come from there and from no
-// cache, so all reads of it are peeks.
+// An array of the entry. The ring is memory of the host: its words must come
+// from there and from no cache, hence sg_system_peek.
 template <typename word_t>
 SG_DEVICE const word_t* array_at(const unsigned char* entry, uint32_t offset) {
   return (const word_t*)(entry + offset);
 }
 
-// What one thread finds out for all: the step, its sizes, and where the batch's
-// arrays are, in the entry or in device memory.
+// What one thread finds out for all: the batch's arrays, in the entry or on the
+// device, and its sizes.
 typedef struct found_t {
   uint64_t step;
-  sg_batch_counts_t counts;
-  int32_t chunk_count;
-  int32_t last_offset;
   const int32_t* query_start_loc;
   const int32_t* computed_lens;
   const int32_t* slots;
+  sg_batch_counts_t counts;
+  int32_t chunk_count;
+  int32_t last_offset;
 } found_t;
 
 SG_DEVICE const unsigned char* entry_of(const sg_batch_ingest_params_t* p,
@@ -31,62 +31,56 @@ SG_DEVICE const unsigned char* entry_of(const sg_batch_ingest_params_t* p,
   return p->ring + (step % (uint64_t)p->ring_depth) * p->layout.entry_bytes;
 }
 
-// Fills in the arrays and returns how many sequences they have.
+// Returns the number of sequences.
 SG_DEVICE int32_t find_source(const sg_batch_ingest_params_t* p,
                               const unsigned char* entry, found_t* found) {
   const sg_batch_entry_header_t* header = (const sg_batch_entry_header_t*)entry;
   const int32_t announced = sg_system_peek(&header->sequence_count);
   if (sg_system_peek(&header->place) == SG_BATCH_IN_ENTRY) {
-    const sg_batch_entry_layout_t* layout = &p->layout;
     found->query_start_loc =
-        array_at<int32_t>(entry, layout->query_start_loc_offset);
+        array_at<int32_t>(entry, p->layout.query_start_loc_offset);
     found->computed_lens =
-        array_at<int32_t>(entry, layout->computed_lens_offset);
-    found->slots = array_at<int32_t>(entry, layout->slots_offset);
+        array_at<int32_t>(entry, p->layout.computed_lens_offset);
+    found->slots = array_at<int32_t>(entry, p->layout.slots_offset);
     return announced;
   }
   found->query_start_loc = sg_system_peek(&header->device_query_start_loc);
   found->computed_lens = sg_system_peek(&header->device_computed_lens);
   found->slots = sg_system_peek(&header->device_slots);
-  const int32_t* count = sg_system_peek(&header->device_sequence_count);
-  if (count == nullptr) return announced;
+  const int32_t* place = sg_system_peek(&header->device_sequence_count);
+  if (place == nullptr) return announced;
+  const int32_t count = sg_system_peek(place);
   // More than was announced is a fault, which a count of -1 leads to.
-  const int32_t real = sg_system_peek(count);
-  return real <= announced ? real : -1;
+  return count <= announced ? count : -1;
 }
 
-SG_DEVICE void set_error(found_t* found, sg_step_error_t code, int64_t value) {
-  found->counts.error_code = code;
-  found->counts.error_value = value;
-}
-
-SG_DEVICE void check_entry(const sg_batch_ingest_params_t* p, found_t* found) {
+// Says whether the entry is the one that is due. Sizes are those of an empty
+// batch when this starts.
+SG_DEVICE sg_step_error_t check_entry(const sg_batch_ingest_params_t* p,
+                                      found_t* found) {
   const unsigned char* entry = entry_of(p, found->step);
   const sg_batch_entry_header_t* header = (const sg_batch_entry_header_t*)entry;
-  found->counts = sg_batch_counts_t{};
-  found->counts.error_sequence = -1;
-  found->chunk_count = 0;
-  found->last_offset = 0;
+  sg_batch_counts_t* counts = &found->counts;
   const uint64_t step = sg_system_load(&header->step);
-  if (step != found->step) {
-    set_error(found, SG_STEP_ERROR_STALE_ENTRY, (int64_t)step);
-    return;
-  }
+  counts->error_value = (int64_t)step;
+  if (step != found->step) return SG_STEP_ERROR_STALE_ENTRY;
   const int32_t sequence_count = find_source(p, entry, found);
-  const int32_t chunk_count = sg_system_peek(&header->chunk_count);
+  counts->error_value = sequence_count;
   if (sequence_count < 0 || sequence_count > p->sequence_capacity) {
-    set_error(found, SG_STEP_ERROR_SEQUENCE_COUNT, sequence_count);
-    return;
+    return SG_STEP_ERROR_SEQUENCE_COUNT;
   }
+  const int32_t chunk_count = sg_system_peek(&header->chunk_count);
+  counts->error_value = chunk_count;
   if (p->chunk_indices != nullptr &&
       (chunk_count < 0 || chunk_count > p->chunk_capacity)) {
-    set_error(found, SG_STEP_ERROR_TABLES, chunk_count);
-    return;
+    return SG_STEP_ERROR_TABLES;
   }
-  found->counts.sequence_count = sequence_count;
+  counts->error_value = 0;
+  counts->sequence_count = sequence_count;
   found->chunk_count = chunk_count;
   found->last_offset = sg_system_peek(found->query_start_loc + sequence_count);
-  found->counts.token_count = found->last_offset;
+  counts->token_count = found->last_offset;
+  return SG_STEP_ERROR_NONE;
 }
 
 SG_DEVICE void copy_sequences(const sg_batch_ingest_params_t* p,
@@ -124,18 +118,19 @@ extern "C" __global__ void SG_LAUNCH_BOUNDS(THREADS, 1)
   const sg_batch_ingest_params_t* p = &params;
   SG_SHARED found_t found;
   if (sg_thread() == 0) {
+    found = found_t{};
     found.step = p->cursor->next_step;
-    check_entry(p, &found);
+    found.counts.error_sequence = -1;
+    found.counts.error_code = check_entry(p, &found);
     p->cursor->current_step = found.step;
     p->cursor->next_step = found.step + 1;
     *p->counts = found.counts;
   }
   sg_block_barrier();
-  const unsigned char* entry = entry_of(p, found.step);
   copy_sequences(p, &found);
   if (found.counts.error_code == SG_STEP_ERROR_NONE &&
       p->chunk_indices != nullptr) {
-    copy_chunks(p, entry, &found);
+    copy_chunks(p, entry_of(p, found.step), &found);
   }
 }
 

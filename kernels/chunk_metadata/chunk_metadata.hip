@@ -85,9 +85,6 @@ SG_DEVICE fault_t check_slot(const sg_chunk_metadata_params_t* p, int32_t n) {
 
 SG_DEVICE fault_t check_sequence(const sg_chunk_metadata_params_t* p, int32_t n,
                                  int32_t decode_count) {
-  if (n == 0 && offset_at(p, 0) != 0) {
-    return fault_t{SG_STEP_ERROR_FIRST_OFFSET, offset_at(p, 0)};
-  }
   const int64_t length = length_at(p, n);
   if (length < 0) return fault_t{SG_STEP_ERROR_DECREASING_OFFSET, length};
   if (offset_at(p, n + 1) > p->token_capacity) {
@@ -123,18 +120,23 @@ SG_DEVICE void set_fault(sg_batch_counts_t* counts, fault_t fault,
 SG_DEVICE bool check_batch(const sg_chunk_metadata_params_t* p,
                            int32_t sequence_count, int32_t decode_count,
                            scratch_t* scratch) {
+  if (offset_at(p, 0) != 0) {
+    if (sg_thread() == 0) {
+      set_fault(p->counts, fault_t{SG_STEP_ERROR_FIRST_OFFSET, offset_at(p, 0)},
+                0);
+    }
+    return false;
+  }
   for (int32_t n = sg_thread(); n < sequence_count; n += THREADS) {
     uint64_t* stamp = stamp_of(p, n);
     if (stamp != nullptr) sg_atomic_max(stamp, stamp_value(n));
   }
   sg_block_barrier();
   uint64_t own = NOTHING;
-  // The first offset counts even where no sequence follows it.
-  if (sg_thread() == 0 && offset_at(p, 0) != 0) own = 0;
-  for (int32_t n = sg_thread(); n < sequence_count && own == NOTHING;
-       n += THREADS) {
+  for (int32_t n = sg_thread(); n < sequence_count; n += THREADS) {
     if (check_sequence(p, n, decode_count).code == SG_STEP_ERROR_NONE) continue;
     own = (uint64_t)n;
+    break;
   }
   const uint64_t first = sg_block_min(own, scratch->word[1]);
   if (first != NOTHING && own == first) {

@@ -92,10 +92,13 @@ SG_DEVICE float sg_float_of_fp16(uint16_t bits) {
 SG_DEVICE uint64_t sg_system_load(const uint64_t* word) {
   return __hip_atomic_load(word, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_SYSTEM);
 }
-// The same without order, for 32 or 64 bits.
+// The same without order, for 32 or 64 bits. A pointer that was itself read
+// from memory might point to LDS for all that the compiler knows.
 template <typename word_t>
 SG_DEVICE word_t sg_system_peek(const word_t* word) {
-  return __hip_atomic_load(word, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+  return __hip_atomic_load(
+      (const __attribute__((address_space(1))) word_t*)word, __ATOMIC_RELAXED,
+      __HIP_MEMORY_SCOPE_SYSTEM);
 }
 SG_DEVICE void sg_system_store(uint64_t* word, uint64_t value) {
   __hip_atomic_store(word, value, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM);

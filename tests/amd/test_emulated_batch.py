@@ -77,11 +77,11 @@ class Batch:
     def fault(self):
         """Code, sequence and value of the first fault, by walking along."""
         decodes, used = self.decodes(), set()
+        if self.loc[0] != 0:
+            return FIRST_OFFSET, 0, int(self.loc[0])
         for n in range(self.n):
             length = int(self.loc[n + 1] - self.loc[n])
             slot = int(self.slots[n])
-            if n == 0 and self.loc[0] != 0:
-                return FIRST_OFFSET, 0, int(self.loc[0])
             if length < 0:
                 return DECREASING, n, length
             if self.loc[n + 1] > self.TOKENS:
@@ -170,9 +170,10 @@ def metadata_batches():
     yield Batch([3, 4], [0, -2])
     yield Batch([1, 4], [3, 2], content=1)
     yield Batch([1, 4], [3, 2], content=2)
-    shifted = Batch([3, 4])
-    shifted.loc += 1
-    yield shifted
+    for lens in ([3, 4], []):
+        shifted = Batch(lens)
+        shifted.loc += 1
+        yield shifted
     for change in range(5):
         batch = Batch([1, 20, 0, 33], [3, 0, 0, 1])
         offsets, indices = batch.tables()
@@ -197,42 +198,53 @@ def test_metadata(kernels):
 # --- batch_ingest and step_done ---
 
 def test_ingest_and_done(kernels):
-    capacity, depth = 6, 3
+    for place in (0, 1):
+        for step, header_step, count in ((4, 4, 4), (5, 5, 0), (7, 3, 2),
+                                         (8, 8, 7)):
+            run_ingest(kernels, place, step, header_step, count)
+
+
+def run_ingest(kernels, place, step, header_step, count):
+    """One step, whose arrays are in the entry or, at place 1, elsewhere; the
+    count is there too."""
+    capacity, depth, entry = 6, 3, 512
     table = 4 * (capacity + 1)
-    loc_at, computed_at, slots_at = 16, 16 + table, 16 + 2 * table
-    entry = 256
-    for step, header_step, count in ((4, 4, 4), (5, 5, 0), (7, 3, 2),
-                                     (8, 8, 7)):
-        ring = np.full(depth * entry, 0x7f, np.uint8)
-        base = step % depth * entry
-        loc, computed, slots = [0, 1, 4, 4, 9], [2, 0, 1, 5], [3, -1, 0, 4]
-        words = ring[base:base + entry].view(np.int32)
-        words[:4] = [header_step, 0, count, 0]
-        words[loc_at // 4:loc_at // 4 + 5] = loc
-        words[computed_at // 4:computed_at // 4 + 4] = computed
-        words[slots_at // 4:slots_at // 4 + 4] = slots
-        cursor = np.array([step, 77], np.uint64)
-        counts = bytearray(40)
-        memory = np.frombuffer(counts, np.uint8)[:32]
-        out = [np.full(capacity + 2, -9, np.int32) for _ in range(3)]
-        kernels.launch("batch_ingest", 1, 256, struct.pack(
-            "<8Q10I4i", at(ring), at(cursor), at(memory), at(out[0]),
-            at(out[1]), at(out[2]), 0, 0, capacity, 0, loc_at, computed_at,
-            slots_at, slots_at, 0, 0, entry, 0, depth, capacity, 0, 0))
-        error = (STALE if header_step != step else
-                 SEQUENCE_COUNT if count > capacity else 0)
-        real = 0 if error else count
-        tail = loc[real] if not error else 0
-        value = {0: 0, STALE: header_step, SEQUENCE_COUNT: count}[error]
-        assert list(cursor) == [step + 1, step]
-        assert struct.unpack(COUNTS, counts[:32]) == \
-            (real, tail, 0, 0, error, -1, value)
-        assert list(out[0]) == loc[:real] + [tail] * (capacity + 1 - real) + [-9]
-        assert list(out[1][:-1]) == \
-            computed[:real] + [0] * (capacity - real) + [-9]
-        assert list(out[2][:-1]) == \
-            slots[:real] + [-1] * (capacity - real) + [-9]
-        check_done(kernels, cursor, memory, error, value)
+    loc_at, computed_at, slots_at = 56, 56 + table, 56 + 2 * table
+    loc, computed, slots = [0, 1, 4, 4, 9], [2, 0, 1, 5], [3, -1, 0, 4]
+    ring = np.full(depth * entry, 0x7f, np.uint8)
+    base = step % depth * entry
+    elsewhere = [np.array(values, np.int32) for values in
+                 (loc, computed, slots, [count])]
+    ring[base:base + 56] = np.frombuffer(struct.pack(
+        "<Q4i4Q", header_step, 6 if place else count, 0, place, 0,
+        *(at(array) for array in elsewhere)), np.uint8)
+    if not place:
+        for offset, values in ((loc_at, loc), (computed_at, computed),
+                               (slots_at, slots)):
+            ring[base + offset:base + offset + 4 * len(values)] = \
+                np.array(values, np.int32).view(np.uint8)
+    cursor = np.array([step, 77], np.uint64)
+    counts = bytearray(40)
+    memory = np.frombuffer(counts, np.uint8)[:32]
+    out = [np.full(capacity + 2, -9, np.int32) for _ in range(3)]
+    kernels.launch("batch_ingest", 1, 256, struct.pack(
+        "<8Q10I4i", at(ring), at(cursor), at(memory), at(out[0]), at(out[1]),
+        at(out[2]), 0, 0, capacity, 0, loc_at, computed_at, slots_at, slots_at,
+        0, 0, entry, 0, depth, capacity, 0, 0))
+    error = (STALE if header_step != step else
+             SEQUENCE_COUNT if count > capacity else 0)
+    real = 0 if error else count
+    tail = 0 if error else loc[real]
+    value = {0: 0, STALE: header_step,
+             SEQUENCE_COUNT: -1 if place else count}[error]
+    assert list(cursor) == [step + 1, step]
+    assert struct.unpack(COUNTS, counts[:32]) == \
+        (real, tail, 0, 0, error, -1, value)
+    assert list(out[0]) == loc[:real] + [tail] * (capacity + 1 - real) + [-9]
+    assert list(out[1][:-1]) == \
+        computed[:real] + [0] * (capacity - real) + [-9]
+    assert list(out[2][:-1]) == slots[:real] + [-1] * (capacity - real) + [-9]
+    check_done(kernels, cursor, memory, error, value)
 
 
 def check_done(kernels, cursor, counts, error, value):
@@ -246,7 +258,7 @@ def check_done(kernels, cursor, counts, error, value):
         recorded = bool(error) and read == 1
         assert mailbox[1] == (2 if recorded else 1)
         if recorded:
-            assert list(mailbox[4:6]) == [cursor[1], value]
+            assert list(mailbox[4:6]) == [cursor[1], value % (1 << 64)]
             assert list(mailbox[6:].view(np.int32)) == [error, -1]
         else:
             assert not mailbox[4:].any()
