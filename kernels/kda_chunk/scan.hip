@@ -103,18 +103,38 @@ SG_DEVICE sg_tile_t load_values(const sg_kda_params_t* p, const place_t& place,
   return values;
 }
 
+// Whether the rows of o let a lane store its neighbours as one word.
+SG_DEVICE bool has_aligned_outputs(const sg_kda_params_t* p) {
+  const int64_t bytes = sg_element_bytes(p->activation_dtype);
+  const uint64_t places = (uint64_t)p->o | (uint64_t)(p->o_row_stride * bytes);
+  return places % (uint64_t)(SG_TILE_RUN * bytes) == 0;
+}
+
 SG_DEVICE void store_outputs(const sg_kda_params_t* p, const place_t& place,
                              int32_t token, const sg_tile_t& output) {
   if (place.first_row >= p->value_dim) return;
+  const bool aligned = has_aligned_outputs(p);
 #pragma unroll
-  for (int32_t i = 0; i < SG_TILE_VALUES; ++i) {
+  for (int32_t i = 0; i < SG_TILE_VALUES; i += SG_TILE_RUN) {
     const int32_t r = token + sg_tile_row(i);
     if (r >= place.token_count) continue;
-    const int64_t offset = sg_kda_value_offset(
-        p, p->o_row_stride, place.first_token + r, place.value_head);
-    sg_store_element(p->activation_dtype, p->o,
-                     offset + place.first_row + sg_tile_column(i),
-                     output.value[i]);
+    const int64_t offset =
+        sg_kda_value_offset(p, p->o_row_stride, place.first_token + r,
+                            place.value_head) +
+        place.first_row + sg_tile_column(i);
+    sg_run_t run;
+#pragma unroll
+    for (int32_t j = 0; j < SG_TILE_RUN; ++j) {
+      run.value[j] = output.value[i + j];
+    }
+    if (aligned) {
+      sg_run_store(p->activation_dtype, p->o, offset, run);
+      continue;
+    }
+#pragma unroll
+    for (int32_t j = 0; j < SG_TILE_RUN; ++j) {
+      sg_store_element(p->activation_dtype, p->o, offset + j, run.value[j]);
+    }
   }
 }
 
