@@ -102,11 +102,6 @@ typedef struct sg_batch_entry_header_t {
   const int32_t* device_sequence_count;
 } sg_batch_entry_header_t;
 
-<<<<<<< HEAD
-=======
-static_assert(sizeof(sg_batch_entry_header_t) == 56, "no padding");
-
->>>>>>> gpu
 // Where the arrays of an entry start. The capacities are those of the ring,
 // the largest that any step may have.
 typedef struct sg_batch_entry_layout_t {
