@@ -151,7 +151,8 @@ static sg_status_t write_session(const sg_session_t* session,
   for (size_t i = 0; i < session->shapes.shape_count; ++i) {
     graphs[i] =
         (sg_dump_graph_t){.shape = &session->shapes.shapes[i],
-                          .nodes = sg_executor_nodes(session->executor, i)};
+                          .nodes = sg_executor_nodes(session->executor, i,
+                                                     /*piece=*/0)};
     if (graphs[i].nodes == NULL) {
       return sg_status_make(SG_STATUS_INTERNAL, "dump: shape %s has no graph",
                             graphs[i].shape->name);

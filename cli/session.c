@@ -31,12 +31,11 @@ sg_status_t sg_session_open(const char* model, const char* shapes,
 
 static sg_status_t make_program(sg_session_t* session,
                                 const sg_session_options_t* options) {
-  int device_count;
-  SG_RETURN_IF_ERROR(sg_session_device_count(&device_count));
-  session->target = options->target;
-  if (session->target == NULL) {
-    SG_RETURN_IF_ERROR(sg_target_of_device(/*device=*/0, &session->target));
-  }
+  sg_context_options_t context_options;
+  sg_context_options_initialize(&context_options);
+  context_options.target = options->target;
+  SG_RETURN_IF_ERROR(sg_context_create(&context_options, &session->context));
+  session->target = sg_context_target(session->context);
   session->slot_count = options->slot_count;
   const sg_kda_step_options_t step_options = {
       .allocator = sg_allocator_system(),
@@ -81,12 +80,12 @@ sg_status_t sg_session_start(sg_session_t* session,
                          hipStreamNonBlocking);
   sg_executor_options_t executor_options;
   sg_executor_options_initialize(&executor_options);
-  executor_options.target = options->target;
   executor_options.ring_depth = options->ring_depth;
   executor_options.verify_every = options->verify_every;
   executor_options.always_eager = options->always_eager;
-  SG_RETURN_IF_ERROR(sg_executor_create(&executor_options, session->program,
-                                        &session->shapes, &session->executor));
+  SG_RETURN_IF_ERROR(sg_executor_create(session->context, &executor_options,
+                                        session->program, &session->shapes,
+                                        &session->executor));
   SG_RETURN_IF_ERROR(allocate_buffers(session));
   return sg_executor_bind(session->executor, session->bindings,
                           session->program->buffer_count);
@@ -95,6 +94,7 @@ sg_status_t sg_session_start(sg_session_t* session,
 void sg_session_close(sg_session_t* session) {
   if (session == NULL) return;
   sg_executor_destroy(session->executor);
+  sg_context_release(session->context);
   if (session->bindings != NULL) {
     for (size_t i = 0; i < session->program->buffer_count; ++i) {
       void* address = session->bindings[i].address;

@@ -42,6 +42,7 @@ typedef struct sg_session_t {
   int32_t slot_count;
   sg_kda_step_t* step;
   const sg_program_t* program;
+  sg_context_t* context;
   sg_executor_t* executor;
   hipStream_t stream;
   // One a buffer of the program.

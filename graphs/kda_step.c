@@ -163,7 +163,8 @@ static sg_status_t fill_step(sg_kda_step_t* step) {
   }
   program->slot_count = step->options.slot_count;
   program->null_slot = step->options.null_slot;
-  program->record_step = sg_kda_step_record;
+  program->piece_count = 1;
+  program->record_piece = sg_kda_step_record;
   program->record_done = sg_kda_step_record_done;
   program->record_snapshot = sg_kda_step_record_snapshot;
   program->record_compare = sg_kda_step_record_compare;

@@ -58,3 +58,30 @@ sg_status_t sg_batch_summarize(const sg_batch_t* batch,
   };
   return sg_status_ok();
 }
+
+sg_status_t sg_device_batch_summarize(const sg_device_batch_t* batch,
+                                      sg_shape_limits_t limits,
+                                      sg_batch_summary_t* out_summary) {
+  *out_summary = (sg_batch_summary_t){0};
+  if (batch->query_start_loc == NULL || batch->computed_lens == NULL ||
+      batch->slots == NULL) {
+    return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
+                          "device batch: query_start_loc, computed_lens and "
+                          "slots are needed, found a NULL among them");
+  }
+  if (batch->max_sequences < 0 || batch->max_tokens < 0 ||
+      batch->max_sequences > limits.max_sequences ||
+      batch->max_tokens > limits.max_tokens) {
+    return sg_status_make(SG_STATUS_OUT_OF_RANGE,
+                          "device batch: bounds of %d tokens and %d sequences, "
+                          "limits allow %d and %d",
+                          batch->max_tokens, batch->max_sequences,
+                          limits.max_tokens, limits.max_sequences);
+  }
+  *out_summary = (sg_batch_summary_t){
+      .sequence_count = batch->max_sequences,
+      .token_count = batch->max_tokens,
+      .phase = batch->has_prefill ? SG_PHASE_MIXED : SG_PHASE_DECODE,
+  };
+  return sg_status_ok();
+}

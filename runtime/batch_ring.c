@@ -23,9 +23,9 @@ static bool place(size_t* end, size_t count, size_t element_bytes,
   return true;
 }
 
-static sg_status_t make_layout(int32_t sequence_capacity,
-                               int32_t chunk_capacity,
-                               sg_batch_entry_layout_t* out_layout) {
+sg_status_t sg_batch_ring_layout(int32_t sequence_capacity,
+                                 int32_t chunk_capacity,
+                                 sg_batch_entry_layout_t* out_layout) {
   size_t sequences = (size_t)sequence_capacity;
   size_t chunks = (size_t)chunk_capacity;
   // Host tables take room only where there are any.
@@ -47,6 +47,11 @@ static sg_status_t make_layout(int32_t sequence_capacity,
   layout.entry_bytes = (uint32_t)end;
   *out_layout = layout;
   return sg_status_ok();
+}
+
+size_t sg_batch_ring_pinned_bytes(int32_t depth,
+                                  const sg_batch_entry_layout_t* layout) {
+  return (size_t)depth * layout->entry_bytes + sizeof(sg_step_mailbox_t);
 }
 
 static sg_status_t allocate_pinned(size_t bytes, void** out_host,
@@ -91,7 +96,7 @@ sg_status_t sg_batch_ring_initialize(int32_t depth, int32_t sequence_capacity,
   *out_ring = (sg_batch_ring_t){0};
   sg_batch_ring_t ring = {.depth = depth, .next_step = 1};
   SG_RETURN_IF_ERROR(
-      make_layout(sequence_capacity, chunk_capacity, &ring.layout));
+      sg_batch_ring_layout(sequence_capacity, chunk_capacity, &ring.layout));
   sg_status_t status = allocate_ring(&ring, stream);
   if (!sg_status_is_ok(status)) {
     sg_batch_ring_deinitialize(&ring);
@@ -147,18 +152,23 @@ sg_status_t sg_batch_ring_check_room(const sg_batch_ring_t* ring,
                         (long long)in_flight, count, ring->depth);
 }
 
+static unsigned char* entry_at(const sg_batch_ring_t* ring, uint64_t step) {
+  return ring->entries +
+         (step % (uint64_t)ring->depth) * (size_t)ring->layout.entry_bytes;
+}
+
 sg_status_t sg_batch_ring_write(sg_batch_ring_t* ring,
                                 const sg_program_t* program,
                                 const sg_batch_t* batch,
                                 const int32_t* source_slots, uint64_t ahead) {
   uint64_t step = ring->next_step + ahead;
   SG_RETURN_IF_ERROR(sg_batch_ring_check_room(ring, (int32_t)ahead + 1));
-  unsigned char* entry = ring->entries + (step % (uint64_t)ring->depth) *
-                                             (size_t)ring->layout.entry_bytes;
+  unsigned char* entry = entry_at(ring, step);
   write_arrays(ring, batch, source_slots, entry);
   sg_batch_entry_header_t* header = (void*)entry;
   header->sequence_count = batch->sequence_count;
   header->chunk_count = 0;
+  header->place = SG_BATCH_IN_ENTRY;
   if (ring->layout.chunk_capacity > 0) {
     header->chunk_count = program->build_tables(
         program->self, batch->query_lens, batch->computed_lens,
@@ -167,6 +177,22 @@ sg_status_t sg_batch_ring_write(sg_batch_ring_t* ring,
         array_at(entry, ring->layout.chunk_offsets_offset));
   }
   sg_store_release(&header->step, step);
+  return sg_status_ok();
+}
+
+sg_status_t sg_batch_ring_write_device(sg_batch_ring_t* ring,
+                                       const sg_device_batch_t* batch) {
+  SG_RETURN_IF_ERROR(sg_batch_ring_check_room(ring, 1));
+  unsigned char* entry = entry_at(ring, ring->next_step);
+  sg_batch_entry_header_t* header = (void*)entry;
+  header->sequence_count = batch->max_sequences;
+  header->chunk_count = 0;
+  header->place = SG_BATCH_ON_DEVICE;
+  header->device_query_start_loc = batch->query_start_loc;
+  header->device_computed_lens = batch->computed_lens;
+  header->device_slots = batch->slots;
+  header->device_sequence_count = batch->sequence_count;
+  sg_store_release(&header->step, ring->next_step);
   return sg_status_ok();
 }
 

@@ -34,6 +34,16 @@ typedef struct sg_batch_ring_t {
   uint64_t next_step;
 } sg_batch_ring_t;
 
+// Where the arrays of an entry start. A chunk capacity of 0 is for rings
+// without host tables.
+SG_MUST_USE sg_status_t
+sg_batch_ring_layout(int32_t sequence_capacity, int32_t chunk_capacity,
+                     sg_batch_entry_layout_t* out_layout);
+
+// Pinned memory of a ring, its mailbox included.
+size_t sg_batch_ring_pinned_bytes(int32_t depth,
+                                  const sg_batch_entry_layout_t* layout);
+
 // Allocates pinned and device memory and puts the device's cursor at step 1;
 // waits for that.
 SG_MUST_USE sg_status_t sg_batch_ring_initialize(int32_t depth,
@@ -61,6 +71,10 @@ SG_MUST_USE sg_status_t sg_batch_ring_write(sg_batch_ring_t* ring,
                                             const sg_batch_t* batch,
                                             const int32_t* source_slots,
                                             uint64_t ahead);
+
+// Writes |batch| as step next_step: its addresses, not what they hold.
+SG_MUST_USE sg_status_t sg_batch_ring_write_device(
+    sg_batch_ring_t* ring, const sg_device_batch_t* batch);
 
 // To be called once |count| written steps were enqueued.
 void sg_batch_ring_advance(sg_batch_ring_t* ring, uint64_t count);

@@ -17,6 +17,7 @@ sg_graph_key_t sg_graph_key_make(uint64_t fingerprint, uint64_t binding,
 
 sg_status_t sg_graph_cache_initialize(sg_allocator_t allocator,
                                       size_t entry_capacity,
+                                      int32_t piece_count,
                                       sg_graph_cache_t* out_cache) {
   *out_cache = (sg_graph_cache_t){0};
   void* entries;
@@ -24,13 +25,29 @@ sg_status_t sg_graph_cache_initialize(sg_allocator_t allocator,
                                  sizeof(sg_graph_entry_t), &entries));
   *out_cache = (sg_graph_cache_t){.allocator = allocator,
                                   .entries = entries,
-                                  .entry_capacity = entry_capacity};
-  return sg_status_ok();
+                                  .entry_capacity = entry_capacity,
+                                  .piece_count = piece_count};
+  void* graphs;
+  sg_status_t status =
+      sg_allocate(allocator, "graphs", entry_capacity,
+                  (size_t)piece_count * sizeof(sg_graph_t), &graphs);
+  out_cache->graphs = graphs;
+  if (!sg_status_is_ok(status)) sg_graph_cache_deinitialize(out_cache);
+  return status;
+}
+
+void sg_graph_cache_drop(const sg_graph_cache_t* cache, sg_graph_entry_t* entry,
+                         sg_graph_state_t state) {
+  for (int32_t piece = 0; piece < cache->piece_count; ++piece) {
+    sg_graph_deinitialize(&entry->pieces[piece]);
+  }
+  entry->state = state;
+  entry->statistics.captured = false;
 }
 
 void sg_graph_cache_clear(sg_graph_cache_t* cache) {
   for (size_t i = 0; i < cache->entry_count; ++i) {
-    sg_graph_deinitialize(&cache->entries[i].graph);
+    sg_graph_cache_drop(cache, &cache->entries[i], SG_GRAPH_ABSENT);
   }
   cache->entry_count = 0;
 }
@@ -38,6 +55,7 @@ void sg_graph_cache_clear(sg_graph_cache_t* cache) {
 void sg_graph_cache_deinitialize(sg_graph_cache_t* cache) {
   if (cache == NULL) return;
   sg_graph_cache_clear(cache);
+  sg_release(cache->allocator, cache->graphs);
   sg_release(cache->allocator, cache->entries);
   *cache = (sg_graph_cache_t){0};
 }
@@ -66,7 +84,10 @@ sg_status_t sg_graph_cache_add(sg_graph_cache_t* cache,
                           "graph cache: %zu entries, no room for more",
                           cache->entry_count);
   }
-  cache->entries[cache->entry_count++] = (sg_graph_entry_t){.key = *key};
+  size_t index = cache->entry_count++;
+  cache->entries[index] = (sg_graph_entry_t){
+      .key = *key,
+      .pieces = cache->graphs + index * (size_t)cache->piece_count};
   return sg_status_ok();
 }
 

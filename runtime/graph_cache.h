@@ -45,7 +45,8 @@ typedef enum sg_graph_state_t {
 typedef struct sg_graph_entry_t {
   sg_graph_key_t key;
   sg_graph_state_t state;
-  sg_graph_t graph;
+  // One a piece of the step.
+  sg_graph_t* pieces;
   // Steps that wanted this graph, whether or not it was there.
   uint64_t wanted_count;
   sg_shape_statistics_t statistics;
@@ -57,10 +58,14 @@ typedef struct sg_graph_cache_t {
   sg_graph_entry_t* entries;
   size_t entry_count;
   size_t entry_capacity;
+  // piece_count graphs an entry.
+  sg_graph_t* graphs;
+  int32_t piece_count;
 } sg_graph_cache_t;
 
 SG_MUST_USE sg_status_t sg_graph_cache_initialize(sg_allocator_t allocator,
                                                   size_t entry_capacity,
+                                                  int32_t piece_count,
                                                   sg_graph_cache_t* out_cache);
 
 // Destroys all graphs. Accepts NULL and a zeroed cache.
@@ -77,6 +82,10 @@ sg_graph_entry_t* sg_graph_cache_find(const sg_graph_cache_t* cache,
 // SG_STATUS_FAILED_PRECONDITION when the key is there already.
 SG_MUST_USE sg_status_t sg_graph_cache_add(sg_graph_cache_t* cache,
                                            const sg_graph_key_t* key);
+
+// Destroys the graphs of |entry| and leaves it in |state|.
+void sg_graph_cache_drop(const sg_graph_cache_t* cache, sg_graph_entry_t* entry,
+                         sg_graph_state_t state);
 
 // Device memory that the graphs take, as measured.
 uint64_t sg_graph_cache_bytes(const sg_graph_cache_t* cache);

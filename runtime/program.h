@@ -8,6 +8,7 @@
 #ifndef STEPGRAPH_RUNTIME_PROGRAM_H_
 #define STEPGRAPH_RUNTIME_PROGRAM_H_
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -65,11 +66,25 @@ typedef struct sg_arena_region_t {
   size_t bytes;
 } sg_arena_region_t;
 
+// What becomes of the launches of a recording.
+typedef enum sg_record_mode_t {
+  // They run as they are enqueued.
+  SG_RECORD_EAGER = 0,
+  // They are captured into a graph.
+  SG_RECORD_CAPTURE,
+  // They run with an empty batch, so that what a first launch loads is loaded
+  // before a capture meets it.
+  SG_RECORD_WARM_UP,
+} sg_record_mode_t;
+
 // Everything that a recording may depend on. All addresses are the device's.
 typedef struct sg_recording_t {
   hipStream_t stream;
   const sg_launch_trace_t* trace;
   const sg_target_t* target;
+  sg_record_mode_t mode;
+  // Which piece of the step, below the program's piece_count.
+  int32_t piece;
   sg_step_capacity_t capacity;
   // One address a buffer spec, in their order.
   void* const* buffers;
@@ -111,9 +126,17 @@ typedef struct sg_program_t {
   int32_t slot_count;
   int32_t null_slot;
 
-  // Enqueues batch ingest, chunk metadata and the layers.
-  sg_status_t (*record_step)(void* self, const sg_recording_t* recording);
-  // Enqueues what ends a step; always the last launch of one.
+  // Pieces that a step is cut into, 1 for a step in one graph. The caller runs
+  // what it likes between two pieces.
+  int32_t piece_count;
+  // Whether recordings hold launches that do not go through sg_launch_enqueue.
+  // Such steps cannot be verified, and their graphs need not be chains.
+  bool has_foreign_work;
+
+  // Enqueues a piece of a step; piece 0 starts with batch ingest and chunk
+  // metadata.
+  sg_status_t (*record_piece)(void* self, const sg_recording_t* recording);
+  // Enqueues what ends a step, behind its last piece.
   sg_status_t (*record_done)(void* self, const sg_recording_t* recording);
   // Enqueues the copy of the next step's slots to the shadow pools.
   sg_status_t (*record_snapshot)(void* self, const sg_recording_t* recording);

@@ -3,156 +3,83 @@
 #include "runtime/recorder.h"
 
 #include <pthread.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include <string.h>
 
+#include "runtime/graph_check.h"
 #include "runtime/hip/error.h"
 
 // Runtimes mix up the nodes of graphs that are captured at the same time
 // (ROCm rocm-systems issue 6888), so captures take turns in a process.
 static pthread_mutex_t capture_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int compare_handles(const void* a, const void* b) {
-  uintptr_t left = (uintptr_t) * (const hipGraphNode_t*)a;
-  uintptr_t right = (uintptr_t) * (const hipGraphNode_t*)b;
-  return (left > right) - (left < right);
-}
+// What the trace of a capture adds to.
+typedef struct recording_t {
+  sg_allocator_t allocator;
+  hipStream_t stream;
+  bool allow_foreign;
+  sg_node_table_t* table;
+  sg_traced_nodes_t traced;
+} recording_t;
 
-static bool all_different(hipGraphNode_t* nodes, size_t count) {
-  qsort(nodes, count, sizeof(hipGraphNode_t), compare_handles);
-  for (size_t i = 1; i < count; ++i) {
-    if (nodes[i] == nodes[i - 1]) return false;
-  }
-  return true;
-}
-
-// Releases number the types differently; these all of them have.
-static const char* node_type_name(hipGraphNodeType type) {
-  switch (type) {
-    case hipGraphNodeTypeMemcpy:
-      return "memcpy";
-    case hipGraphNodeTypeMemset:
-      return "memset";
-    case hipGraphNodeTypeHost:
-      return "host";
-    case hipGraphNodeTypeGraph:
-      return "graph";
-    case hipGraphNodeTypeEmpty:
-      return "empty";
-    case hipGraphNodeTypeWaitEvent:
-      return "event wait";
-    case hipGraphNodeTypeEventRecord:
-      return "event record";
-    default:
-      return "foreign";
-  }
-}
-
-static sg_status_t check_kernel_nodes(const hipGraphNode_t* nodes,
-                                      size_t node_count) {
-  for (size_t i = 0; i < node_count; ++i) {
-    hipGraphNodeType type;
-    SG_RETURN_IF_HIP_ERROR(hipGraphNodeGetType, nodes[i], &type);
-    if (type != hipGraphNodeTypeKernel) {
-      return sg_status_make(SG_STATUS_UNSUPPORTED,
-                            "captured graph: node %zu is a %s node (type %d), "
-                            "expected kernel nodes alone",
-                            i, node_type_name(type), (int)type);
+static sg_status_t keep_handle(recording_t* recording, hipGraphNode_t node) {
+  sg_traced_nodes_t* traced = &recording->traced;
+  if (traced->count == traced->capacity) {
+    size_t capacity = traced->capacity == 0 ? 64 : 2 * traced->capacity;
+    void* larger;
+    SG_RETURN_IF_ERROR(sg_allocate(recording->allocator, "traced nodes",
+                                   capacity, sizeof(hipGraphNode_t), &larger));
+    if (traced->count > 0) {
+      memcpy(larger, traced->handles, traced->count * sizeof(hipGraphNode_t));
     }
+    sg_release(recording->allocator, traced->handles);
+    traced->handles = larger;
+    traced->capacity = capacity;
   }
+  traced->handles[traced->count++] = node;
   return sg_status_ok();
 }
 
-// A graph without cycles that has n nodes and n - 1 edges, no two from or to
-// the same node, is one chain.
-static sg_status_t check_chain(hipGraphNode_t* from, hipGraphNode_t* to,
-                               size_t node_count, size_t edge_count) {
-  if (edge_count + 1 != node_count || !all_different(from, edge_count) ||
-      !all_different(to, edge_count)) {
+// The node that the last launch became: what the next one would depend on.
+static sg_status_t trace_handle(recording_t* recording,
+                                const sg_launch_t* launch) {
+  hipStreamCaptureStatus capture_status;
+  unsigned long long id;
+  hipGraph_t graph;
+  const hipGraphNode_t* last;
+  size_t count = 0;
+  SG_RETURN_IF_HIP_ERROR(hipStreamGetCaptureInfo_v2, recording->stream,
+                         &capture_status, &id, &graph, &last, &count);
+  if (capture_status != hipStreamCaptureStatusActive || count != 1) {
     return sg_status_make(SG_STATUS_UNSUPPORTED,
-                          "captured graph: %zu nodes and %zu edges do not "
-                          "make one chain",
-                          node_count, edge_count);
+                          "captured graph: %zu nodes behind %s, expected its "
+                          "own",
+                          count, launch->kernel->name);
   }
-  return sg_status_ok();
+  return keep_handle(recording, last[0]);
 }
 
-// Fills the table's edges, which are those of the chain.
-static sg_status_t add_chain_edges(sg_node_table_t* table) {
-  size_t edge_count = table->node_count - 1;
-  void* memory;
-  SG_RETURN_IF_ERROR(sg_allocate(table->allocator, "node edges", edge_count,
-                                 sizeof(sg_edge_t), &memory));
-  table->edges = memory;
-  table->edge_count = edge_count;
-  for (size_t i = 0; i < edge_count; ++i) {
-    table->edges[i] = (sg_edge_t){(uint32_t)i, (uint32_t)(i + 1)};
-  }
-  return sg_status_ok();
-}
-
-static sg_status_t check_with_scratch(hipGraph_t captured, sg_graph_t* graph,
-                                      hipGraphNode_t* scratch) {
-  size_t node_count = graph->runtime_node_count;
-  size_t edge_count = graph->runtime_edge_count;
-  hipGraphNode_t* from = scratch;
-  hipGraphNode_t* to = scratch + edge_count;
-  SG_RETURN_IF_HIP_ERROR(hipGraphGetNodes, captured, scratch, &node_count);
-  SG_RETURN_IF_ERROR(check_kernel_nodes(scratch, node_count));
-  if (node_count != graph->nodes.node_count) {
-    return sg_status_make(SG_STATUS_UNSUPPORTED,
-                          "captured graph: %zu nodes, %zu launches were "
-                          "enqueued",
-                          node_count, graph->nodes.node_count);
-  }
-  // No edges is no call: runtimes differ in what they make of empty arrays.
-  if (edge_count > 0) {
-    SG_RETURN_IF_HIP_ERROR(hipGraphGetEdges, captured, from, to, &edge_count);
-  }
-  SG_RETURN_IF_ERROR(check_chain(from, to, node_count, edge_count));
-  return add_chain_edges(&graph->nodes);
-}
-
-// Holds what the runtime captured against what was traced. Old runtimes lose
-// nodes without an error, so counts are compared rather than believed.
-static sg_status_t check_captured(sg_allocator_t allocator, hipGraph_t captured,
-                                  sg_graph_t* graph) {
-  SG_RETURN_IF_HIP_ERROR(hipGraphGetNodes, captured, NULL,
-                         &graph->runtime_node_count);
-  SG_RETURN_IF_HIP_ERROR(hipGraphGetEdges, captured, NULL, NULL,
-                         &graph->runtime_edge_count);
-  size_t node_count = graph->runtime_node_count;
-  if (node_count == 0) {
-    return sg_status_make(
-        SG_STATUS_UNSUPPORTED,
-        "captured graph: no nodes, %zu launches were enqueued",
-        graph->nodes.node_count);
-  }
-  size_t scratch_count = 2 * graph->runtime_edge_count;
-  if (scratch_count < node_count) scratch_count = node_count;
-  void* scratch;
-  SG_RETURN_IF_ERROR(sg_allocate(allocator, "graph check", scratch_count,
-                                 sizeof(hipGraphNode_t), &scratch));
-  sg_status_t status = check_with_scratch(captured, graph, scratch);
-  sg_release(allocator, scratch);
-  return status;
+static sg_status_t trace_add(void* self, const sg_launch_t* launch) {
+  recording_t* recording = self;
+  SG_RETURN_IF_ERROR(sg_node_table_add(recording->table, launch));
+  if (!recording->allow_foreign) return sg_status_ok();
+  return trace_handle(recording, launch);
 }
 
 // Ends every capture that it begins. The first error of the two wins, since it
 // names the launch that spoiled the capture.
-static sg_status_t capture(hipStream_t stream, sg_record_function_t record,
-                           void* self, sg_node_table_t* table,
-                           hipGraph_t* out_captured) {
+static sg_status_t capture(const sg_record_request_t* request,
+                           recording_t* recording, hipGraph_t* out_captured) {
   *out_captured = NULL;
-  sg_launch_trace_t trace = sg_node_table_trace(table);
+  sg_launch_trace_t trace = {.self = recording, .add = trace_add};
   pthread_mutex_lock(&capture_lock);
   sg_status_t status = sg_status_from_hip(
-      hipStreamBeginCapture(stream, hipStreamCaptureModeThreadLocal),
+      hipStreamBeginCapture(request->stream, hipStreamCaptureModeThreadLocal),
       "hipStreamBeginCapture");
   if (sg_status_is_ok(status)) {
-    status = record(self, stream, &trace);
-    sg_status_t end_status = sg_status_from_hip(
-        hipStreamEndCapture(stream, out_captured), "hipStreamEndCapture");
+    status = request->record(request->self, request->stream, &trace);
+    sg_status_t end_status =
+        sg_status_from_hip(hipStreamEndCapture(request->stream, out_captured),
+                           "hipStreamEndCapture");
     if (sg_status_is_ok(status)) status = end_status;
   }
   pthread_mutex_unlock(&capture_lock);
@@ -169,18 +96,24 @@ static sg_status_t instantiate_graph(hipGraph_t captured, sg_graph_t* graph) {
   return sg_status_ok();
 }
 
-sg_status_t sg_graph_record(sg_allocator_t allocator, hipStream_t stream,
-                            sg_record_function_t record, void* self,
-                            bool instantiate, sg_graph_t* out_graph) {
+sg_status_t sg_graph_record(sg_allocator_t allocator,
+                            const sg_record_request_t* request,
+                            sg_graph_t* out_graph) {
   *out_graph = (sg_graph_t){0};
   sg_graph_t graph = {0};
   sg_node_table_initialize(allocator, &graph.nodes);
+  recording_t recording = {.allocator = allocator,
+                           .stream = request->stream,
+                           .allow_foreign = request->allow_foreign,
+                           .table = &graph.nodes};
   hipGraph_t captured;
-  sg_status_t status = capture(stream, record, self, &graph.nodes, &captured);
+  sg_status_t status = capture(request, &recording, &captured);
   if (sg_status_is_ok(status)) {
-    status = check_captured(allocator, captured, &graph);
+    status = sg_graph_check(allocator, captured,
+                            request->allow_foreign ? &recording.traced : NULL,
+                            &graph);
   }
-  if (sg_status_is_ok(status) && instantiate) {
+  if (sg_status_is_ok(status) && request->instantiate) {
     status = instantiate_graph(captured, &graph);
   }
   if (captured != NULL) {
@@ -188,6 +121,7 @@ sg_status_t sg_graph_record(sg_allocator_t allocator, hipStream_t stream,
         sg_status_from_hip(hipGraphDestroy(captured), "hipGraphDestroy");
     if (sg_status_is_ok(status)) status = destroy_status;
   }
+  sg_release(allocator, recording.traced.handles);
   if (!sg_status_is_ok(status)) {
     sg_graph_deinitialize(&graph);
     return status;

@@ -7,6 +7,8 @@
 #ifndef STEPGRAPH_RUNTIME_RECORDER_H_
 #define STEPGRAPH_RUNTIME_RECORDER_H_
 
+#include <stdbool.h>
+
 #include "runtime/base/allocator.h"
 #include "runtime/node_table.h"
 
@@ -18,6 +20,18 @@ extern "C" {
 typedef sg_status_t (*sg_record_function_t)(void* self, hipStream_t stream,
                                             const sg_launch_trace_t* trace);
 
+typedef struct sg_record_request_t {
+  hipStream_t stream;
+  sg_record_function_t record;
+  void* self;
+  // false leaves exec NULL, for looking at a step that will not run here.
+  bool instantiate;
+  // The work may hold nodes that are not in the trace: kernels, fills and
+  // copies of device memory, forked and joined as the caller likes. Without it
+  // the graph must be one chain of the traced kernels.
+  bool allow_foreign;
+} sg_record_request_t;
+
 // A graph that can be launched, with the table of its nodes.
 typedef struct sg_graph_t {
   // NULL when the graph was recorded without being instantiated.
@@ -28,15 +42,13 @@ typedef struct sg_graph_t {
   size_t runtime_edge_count;
 } sg_graph_t;
 
-// Captures what |record| enqueues on |stream|, in thread-local mode, and checks
-// it against the trace: as many nodes as launches, kernel nodes alone, one
-// chain. |instantiate| false leaves exec NULL, for looking at a step that will
-// not run here. Captures of all threads are serialised. On failure |out_graph|
-// is empty and the stream is not capturing.
+// Captures what the request's function enqueues on its stream, in thread-local
+// mode, and holds the result against the trace. Node types that no step may
+// have (host functions, memory, child graphs, events) are refused by name.
+// Captures of all threads are serialised. On failure |out_graph| is empty and
+// the stream is not capturing.
 SG_MUST_USE sg_status_t sg_graph_record(sg_allocator_t allocator,
-                                        hipStream_t stream,
-                                        sg_record_function_t record, void* self,
-                                        bool instantiate,
+                                        const sg_record_request_t* request,
                                         sg_graph_t* out_graph);
 
 // Destroys the executable graph; launches of it that are queued still run.

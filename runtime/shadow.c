@@ -2,6 +2,7 @@
 
 #include "runtime/shadow.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "runtime/base/checked.h"
@@ -34,24 +35,34 @@ static sg_status_t allocate_host(sg_shadow_t* shadow,
   return sg_status_ok();
 }
 
+// Bytes of one shadow buffer, 0 for buffers that have none.
+static size_t buffer_bytes(const sg_program_t* program, size_t index) {
+  const sg_buffer_spec_t* spec = &program->buffers[index];
+  if (spec->role == SG_BUFFER_OUTPUT) return spec->bytes;
+  if (spec->role != SG_BUFFER_POOL) return 0;
+  size_t slots = (size_t)program->limits.max_sequences + 1;
+  size_t bytes;
+  // Saturates: an allocation of that size fails with a clear message.
+  if (!sg_checked_mul(spec->stride_bytes, slots, &bytes)) return SIZE_MAX;
+  return bytes;
+}
+
+size_t sg_shadow_bytes(const sg_program_t* program) {
+  size_t total = 0;
+  for (size_t i = 0; i < program->buffer_count; ++i) {
+    total += buffer_bytes(program, i);
+  }
+  return total;
+}
+
 static sg_status_t allocate_device(sg_shadow_t* shadow,
                                    const sg_program_t* program) {
   for (size_t i = 0; i < program->buffer_count; ++i) {
-    const sg_buffer_spec_t* spec = &program->buffers[i];
-    size_t bytes = spec->bytes;
-    if (spec->role == SG_BUFFER_POOL &&
-        !sg_checked_mul(spec->stride_bytes, (size_t)shadow->slot_count,
-                        &bytes)) {
-      return sg_status_make(SG_STATUS_OUT_OF_MEMORY,
-                            "%s: shadow of %d slots overflows", spec->name,
-                            shadow->slot_count);
-    }
-    if (spec->role != SG_BUFFER_OUTPUT && spec->role != SG_BUFFER_POOL) {
-      continue;
-    }
+    size_t bytes = buffer_bytes(program, i);
+    if (bytes == 0) continue;
     SG_RETURN_IF_ERROR(sg_status_annotate(
         sg_status_from_hip(hipMalloc(&shadow->buffers[i], bytes), "hipMalloc"),
-        "shadow of %s", spec->name));
+        "shadow of %s", program->buffers[i].name));
     shadow->device_bytes += bytes;
   }
   void* host = NULL;

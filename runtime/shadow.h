@@ -38,6 +38,9 @@ typedef struct sg_shadow_t {
   uint64_t generation;
 } sg_shadow_t;
 
+// Device memory of a shadow, by the sizes that its buffers have.
+size_t sg_shadow_bytes(const sg_program_t* program);
+
 // Allocates device memory for |program|'s outputs and pools.
 SG_MUST_USE sg_status_t sg_shadow_initialize(sg_allocator_t allocator,
                                              const sg_program_t* program,

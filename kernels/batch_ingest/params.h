@@ -6,8 +6,9 @@
 //
 //   step    = cursor.next_step, which advances by one
 //   entry   = ring[step mod ring_depth], which must hold that step
-//   tables  = the entry's arrays; sequences from the real count to the
-//             capacity are empty (they repeat the last offset) and have no slot
+//   tables  = the entry's arrays, or the device arrays that the entry names;
+//             sequences from the real count to the capacity are empty (they
+//             repeat the last offset) and have no slot
 //   counts  = real sizes, no error
 //
 // Constraints

@@ -74,16 +74,34 @@ typedef enum sg_table_source_t {
   SG_TABLES_GIVEN = 2,
 } sg_table_source_t;
 
-// Start of one entry of the ring, in mapped pinned memory. Arrays follow it,
-// each of 32-bit integers, at offsets in bytes from the entry's start that
-// sg_batch_entry_layout_t has.
+// Where the lengths and slots of a batch stand.
+typedef enum sg_batch_place_t {
+  // In the arrays of the entry.
+  SG_BATCH_IN_ENTRY = 0,
+  // In device memory of the caller's, whose addresses the entry has.
+  SG_BATCH_ON_DEVICE = 1,
+} sg_batch_place_t;
+
+// Start of one entry of the ring, in mapped pinned memory. Arrays follow it at
+// offsets in bytes from the entry's start that sg_batch_entry_layout_t has.
 typedef struct sg_batch_entry_header_t {
   // Number of the step that this entry holds; steps are numbered from 1.
   uint64_t step;
   int32_t sequence_count;
   // Rows of chunk_indices that follow, for SG_TABLES_HOST; otherwise 0.
   int32_t chunk_count;
+  int32_t place;  // sg_batch_place_t
+  int32_t reserved;
+  // For SG_BATCH_ON_DEVICE, with sequence_count entries to be read; the count
+  // itself is read from device_sequence_count unless that is NULL, and is then
+  // at most sequence_count.
+  const int32_t* device_query_start_loc;
+  const int32_t* device_computed_lens;
+  const int32_t* device_slots;
+  const int32_t* device_sequence_count;
 } sg_batch_entry_header_t;
+
+_Static_assert(sizeof(sg_batch_entry_header_t) == 56, "no padding");
 
 // Where the arrays of an entry start. The capacities are those of the ring,
 // the largest that any step may have.

@@ -42,6 +42,11 @@ static sg_status_t enqueue(const sg_enqueue_t* where,
 sg_status_t sg_launch_enqueue(const sg_enqueue_t* where,
                               const sg_launch_t* launch) {
   if (launch->grid == 0) return sg_status_ok();
+  const sg_launch_trace_t* trace = where->trace;
+  if (trace != NULL && trace->wants != NULL &&
+      !trace->wants(trace->self, launch)) {
+    return sg_status_ok();
+  }
   return sg_status_annotate(enqueue(where, launch), "%s, kernel %s, layer %d",
                             launch->kernel->op, launch->kernel->name,
                             launch->layer);

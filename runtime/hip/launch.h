@@ -7,6 +7,7 @@
 #ifndef STEPGRAPH_RUNTIME_HIP_LAUNCH_H_
 #define STEPGRAPH_RUNTIME_HIP_LAUNCH_H_
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -69,6 +70,9 @@ typedef struct sg_launch_t {
 // Sees every launch after it was enqueued.
 typedef struct sg_launch_trace_t {
   void* self;
+  // Asked before each launch; where it says no, nothing is enqueued and add is
+  // not called. NULL wants every launch.
+  bool (*wants)(void* self, const sg_launch_t* launch);
   sg_status_t (*add)(void* self, const sg_launch_t* launch);
 } sg_launch_trace_t;
 

@@ -43,6 +43,13 @@ static void place_operations(sg_host_exec_t* exec, const sg_host_graph_t* graph,
   }
 }
 
+// On a GPU an executable graph takes memory of the device, and so it does here.
+static bool has_room(const sg_host_device_t* device, size_t bytes) {
+  size_t in_use_bytes = device->memory_in_use_bytes;
+  return in_use_bytes <= device->memory_limit_bytes &&
+         bytes <= device->memory_limit_bytes - in_use_bytes;
+}
+
 static hipError_t instantiate(const sg_host_graph_t* graph,
                               hipGraphExec_t* out_exec) {
   if (out_exec == NULL) return hipErrorInvalidValue;
@@ -56,14 +63,18 @@ static hipError_t instantiate(const sg_host_graph_t* graph,
     bytes += round_up(
         sg_host_operation_params_bytes(&graph->nodes.items[i]->operation));
   }
+  sg_host_device_t* device = sg_host_thread_device();
+  if (!has_room(device, bytes)) return hipErrorOutOfMemory;
   sg_host_exec_t* exec = aligned_alloc(PARAMS_ALIGNMENT_BYTES, bytes);
   if (exec == NULL) return hipErrorOutOfMemory;
-  *exec = (sg_host_exec_t){.references = 1, .device = sg_host_thread_device()};
+  *exec = (sg_host_exec_t){
+      .references = 1, .device = device, .memory_bytes = bytes};
   *out_exec = sg_host_handle_create(SG_HOST_EXEC, exec);
   if (*out_exec == NULL) {
     free(exec);
     return hipErrorOutOfMemory;
   }
+  device->memory_in_use_bytes += bytes;
   place_operations(exec, graph, (unsigned char*)exec + head_bytes);
   return hipSuccess;
 }
@@ -122,7 +133,9 @@ hipError_t hipGraphLaunch(hipGraphExec_t graphExec, hipStream_t stream) {
 }
 
 void sg_host_exec_release(sg_host_exec_t* exec) {
-  if (--exec->references == 0) free(exec);
+  if (--exec->references != 0) return;
+  exec->device->memory_in_use_bytes -= exec->memory_bytes;
+  free(exec);
 }
 
 hipError_t hipGraphExecDestroy(hipGraphExec_t graphExec) {

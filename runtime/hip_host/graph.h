@@ -44,6 +44,8 @@ struct sg_host_exec_t {
   uint64_t launched;
   uint64_t completed;
   sg_host_device_t* device;
+  // What it counts for as memory of the device.
+  size_t memory_bytes;
   size_t operation_count;
   sg_host_operation_t operations[];
 };

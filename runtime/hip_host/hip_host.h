@@ -100,8 +100,8 @@ hipError_t sg_hip_host_set_device_count(int count);
 // is no such device.
 hipError_t sg_hip_host_set_memory_limit(int device, size_t limit_bytes);
 
-// Bytes that hipMalloc has handed out on |device|, page-rounded; 0 if there is
-// no such device.
+// Bytes that hipMalloc has handed out on |device|, page-rounded, and those of
+// its executable graphs; 0 if there is no such device.
 size_t sg_hip_host_memory_in_use(int device);
 
 #ifdef __cplusplus

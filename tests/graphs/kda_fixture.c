@@ -274,14 +274,17 @@ void kda_fixture_set_up(kda_fixture_t* f,
                                         .tables = options->tables};
   assert_ok(sg_kda_step_create(&step_options, &f->step));
   f->program = sg_kda_step_program(f->step);
+  sg_context_options_t context_options;
+  sg_context_options_initialize(&context_options);
+  context_options.allocator = options->allocator;
+  assert_ok(sg_context_create(&context_options, &f->context));
   sg_executor_options_t executor_options;
   sg_executor_options_initialize(&executor_options);
-  executor_options.allocator = options->allocator;
   executor_options.ring_depth = options->ring_depth;
   executor_options.verify_every = options->verify_every;
   executor_options.always_eager = options->always_eager;
-  assert_ok(sg_executor_create(&executor_options, f->program, &f->shapes,
-                               &f->executor));
+  assert_ok(sg_executor_create(f->context, &executor_options, f->program,
+                               &f->shapes, &f->executor));
   assert_hip(hipStreamCreateWithFlags(&f->stream, hipStreamNonBlocking));
   allocate_buffers(f);
   if (options->captured)
@@ -290,6 +293,7 @@ void kda_fixture_set_up(kda_fixture_t* f,
 
 void kda_fixture_tear_down(kda_fixture_t* f) {
   sg_executor_destroy(f->executor);
+  sg_context_release(f->context);
   for (size_t i = 0; i < f->program->buffer_count; ++i) {
     free_guarded(f->device[i], &f->program->buffers[i]);
   }

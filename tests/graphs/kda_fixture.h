@@ -45,6 +45,7 @@ typedef struct kda_fixture_t {
   sg_shapes_t shapes;
   sg_kda_step_t* step;
   const sg_program_t* program;
+  sg_context_t* context;
   sg_executor_t* executor;
   hipStream_t stream;
   // Device addresses, one a buffer of the program. Tearing down checks that

@@ -159,7 +159,8 @@ void metadata_write_entry(metadata_fixture_t* f, uint64_t step) {
       f->ring + (f->step % (uint64_t)f->ring_depth) * f->layout.entry_bytes;
   // What is not written is garbage that no one may believe.
   memset(entry, 0x5a, f->layout.entry_bytes);
-  sg_batch_entry_header_t header = {step, f->batch.sequence_count, 0};
+  sg_batch_entry_header_t header = {.step = step,
+                                    .sequence_count = f->batch.sequence_count};
   memcpy(entry, &header, sizeof(header));
   int32_t count = f->batch.sequence_count;
   if (count < 0 || count > f->options.sequences) return;

@@ -116,7 +116,8 @@ static void write_host_entry(metadata_fixture_t* f, const tables_t* tables,
   metadata_write_entry(f, f->step);
   unsigned char* entry =
       f->ring + (f->step % (uint64_t)f->ring_depth) * f->layout.entry_bytes;
-  sg_batch_entry_header_t header = {f->step, COUNT, chunk_count};
+  sg_batch_entry_header_t header = {
+      .step = f->step, .sequence_count = COUNT, .chunk_count = chunk_count};
   memcpy(entry, &header, sizeof(header));
   memcpy(entry + f->layout.chunk_indices_offset, tables->indices,
          sizeof(tables->indices));

@@ -16,11 +16,23 @@ static sg_shape_t shapes[] = {
 };
 
 fixture_options_t fixture_defaults(void) {
-  return (fixture_options_t){
-      .ring_depth = 64, .captured = true, .allocator = sg_allocator_system()};
+  return (fixture_options_t){.ring_depth = 64,
+                             .captured = true,
+                             .piece_count = 1,
+                             .layers = 1,
+                             .allocator = sg_allocator_system()};
 }
 
-static void allocate_buffers(fixture_t* f) {
+static void bind_owned(fixture_t* f) {
+  const sg_buffer_binding_t none[TOY_BUFFER_COUNT] = {{0}};
+  assert_ok(sg_executor_bind(f->executor, none, TOY_BUFFER_COUNT));
+  for (size_t i = 0; i < TOY_BUFFER_COUNT; ++i) {
+    f->device[i] = sg_executor_buffer(f->executor, i);
+    assert_hip(hipMemset(f->device[i], 0xee, f->toy.specs[i].bytes));
+  }
+}
+
+static void bind_buffers(fixture_t* f) {
   sg_buffer_binding_t bindings[TOY_BUFFER_COUNT];
   for (int i = 0; i < TOY_BUFFER_COUNT; ++i) {
     bindings[i].bytes = f->toy.specs[i].bytes;
@@ -28,6 +40,10 @@ static void allocate_buffers(fixture_t* f) {
     assert_hip(hipMemset(f->device[i], 0xee, bindings[i].bytes));
     bindings[i].address = f->device[i];
   }
+  assert_ok(sg_executor_bind(f->executor, bindings, TOY_BUFFER_COUNT));
+}
+
+static void fill_buffers(fixture_t* f) {
   void* memory = NULL;
   size_t row_bytes = FIXTURE_MAX_TOKENS * sizeof(uint64_t);
   assert_hip(hipHostMalloc(&memory, row_bytes, hipHostMallocDefault));
@@ -38,7 +54,6 @@ static void allocate_buffers(fixture_t* f) {
   assert_hip(
       hipMemcpy(f->device[TOY_X], f->x, row_bytes, hipMemcpyHostToDevice));
   memset(f->model_state, 0xee, sizeof(f->model_state));
-  assert_ok(sg_executor_bind(f->executor, bindings, TOY_BUFFER_COUNT));
 }
 
 void fixture_set_up(fixture_t* f, const fixture_options_t* options) {
@@ -51,6 +66,12 @@ void fixture_set_up(fixture_t* f, const fixture_options_t* options) {
   sg_shape_limits_t limits = {FIXTURE_MAX_TOKENS, FIXTURE_MAX_SEQUENCES};
   toy_program_initialize(&f->toy, limits, FIXTURE_SLOTS, FIXTURE_NULL_SLOT,
                          options->tables);
+  void* counter = NULL;
+  assert_hip(hipMalloc(&counter, sizeof(uint64_t)));
+  f->foreign_counter = counter;
+  toy_program_cut(&f->toy, options->piece_count,
+                  options->foreign ? counter : NULL);
+  if (options->piece_count == 1) f->toy.layers = options->layers;
   f->shapes = (sg_shapes_t){
       .limits = limits,
       .shapes = shapes,
@@ -59,25 +80,38 @@ void fixture_set_up(fixture_t* f, const fixture_options_t* options) {
                  .capture = options->capture,
                  .memory_budget_bytes = options->memory_budget_bytes,
                  .on_no_match = options->on_no_match}};
+  sg_context_options_t context_options;
+  sg_context_options_initialize(&context_options);
+  context_options.allocator = options->allocator;
+  context_options.log = options->log;
+  context_options.log_self = options->log_self;
+  assert_ok(sg_context_create(&context_options, &f->context));
   sg_executor_options_t executor_options;
   sg_executor_options_initialize(&executor_options);
-  executor_options.allocator = options->allocator;
   executor_options.ring_depth = options->ring_depth;
   executor_options.verify_every = options->verify_every;
   executor_options.always_eager = options->always_eager;
-  assert_ok(sg_executor_create(&executor_options, &f->toy.program, &f->shapes,
-                               &f->executor));
+  assert_ok(sg_executor_create(f->context, &executor_options, &f->toy.program,
+                               &f->shapes, &f->executor));
   assert_hip(hipStreamCreateWithFlags(&f->stream, hipStreamNonBlocking));
-  allocate_buffers(f);
+  f->owned = options->owned;
+  if (options->owned) {
+    bind_owned(f);
+  } else {
+    bind_buffers(f);
+  }
+  fill_buffers(f);
   if (options->captured)
     assert_ok(sg_executor_capture(f->executor, NULL, NULL));
 }
 
 void fixture_tear_down(fixture_t* f) {
   sg_executor_destroy(f->executor);
+  sg_context_release(f->context);
   for (int i = 0; i < TOY_BUFFER_COUNT; ++i) {
-    assert_hip(hipFree(f->device[i]));
+    if (!f->owned) assert_hip(hipFree(f->device[i]));
   }
+  assert_hip(hipFree(f->foreign_counter));
   assert_hip(hipHostFree(f->x));
   assert_hip(hipHostFree(f->o));
   assert_hip(hipStreamDestroy(f->stream));
@@ -136,7 +170,9 @@ void fixture_random_batch(fixture_t* f, test_batch_t* b) {
 }
 
 void fixture_apply(fixture_t* f, const sg_batch_t* batch) {
-  toy_model_step(batch, FIXTURE_NULL_SLOT, f->x, f->model_state, f->model_o);
+  for (int32_t layer = 0; layer < f->toy.layers; ++layer) {
+    toy_model_step(batch, FIXTURE_NULL_SLOT, f->x, f->model_state, f->model_o);
+  }
   for (int32_t n = 0; n < batch->sequence_count; ++n) {
     int32_t slot = batch->slots[n];
     if (slot < 0 || slot == FIXTURE_NULL_SLOT || batch->query_lens[n] == 0) {

@@ -25,8 +25,17 @@ typedef struct fixture_options_t {
   sg_no_match_t on_no_match;
   double max_padding_ratio;
   uint64_t memory_budget_bytes;
-  // Capture all shapes at set-up.
+  // Capture as the policy says at set-up.
   bool captured;
+  // Pieces, one layer each, and whether the caller has launches of its own.
+  int32_t piece_count;
+  bool foreign;
+  // Layers of an uncut step.
+  int32_t layers;
+  // Buffers of the executor's own instead of the test's.
+  bool owned;
+  sg_log_function_t log;
+  void* log_self;
   sg_allocator_t allocator;
 } fixture_options_t;
 
@@ -36,9 +45,12 @@ fixture_options_t fixture_defaults(void);
 typedef struct fixture_t {
   toy_program_t toy;
   sg_shapes_t shapes;
+  sg_context_t* context;
   sg_executor_t* executor;
   hipStream_t stream;
   void* device[TOY_BUFFER_COUNT];
+  // Device memory that foreign work counts in.
+  uint64_t* foreign_counter;
   // Pinned: the inputs, and outputs as last read.
   uint64_t* x;
   uint64_t* o;
@@ -48,6 +60,7 @@ typedef struct fixture_t {
   // Tokens that each slot has seen, for making batches.
   int32_t computed[FIXTURE_SLOTS];
   uint64_t random;
+  bool owned;
 } fixture_t;
 
 // Exits with 77 where there is no device.

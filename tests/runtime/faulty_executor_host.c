@@ -142,7 +142,9 @@ void faulty_live(faulty_world_t* w, counting_allocator_t* counting,
   size_t memory = sg_hip_host_memory_in_use(0);
   sg_executor_options_t options;
   sg_executor_options_initialize(&options);
-  options.allocator = counting_allocator(counting);
+  sg_context_options_t context_options;
+  sg_context_options_initialize(&context_options);
+  context_options.allocator = counting_allocator(counting);
   options.verify_every = w->verify_every;
   w->shapes.policy.capture = w->lazy ? SG_CAPTURE_LAZY : SG_CAPTURE_STARTUP;
   sg_hip_host_reset_counters();
@@ -151,8 +153,12 @@ void faulty_live(faulty_world_t* w, counting_allocator_t* counting,
                                       order->error));
   }
   sg_executor_t* executor = NULL;
-  life->create =
-      sg_executor_create(&options, &w->toy.program, &w->shapes, &executor);
+  sg_context_t* context = NULL;
+  life->create = sg_context_create(&context_options, &context);
+  if (sg_status_is_ok(life->create)) {
+    life->create = sg_executor_create(context, &options, &w->toy.program,
+                                      &w->shapes, &executor);
+  }
   if (sg_status_is_ok(life->create)) {
     live(w, executor, life);
   } else {
@@ -163,6 +169,7 @@ void faulty_live(faulty_world_t* w, counting_allocator_t* counting,
   assert_int_equal(hipGetLastError(), hipSuccess);
   check_state(w, order, life);
   sg_executor_destroy(executor);
+  sg_context_release(context);
   assert_int_equal(sg_hip_host_memory_in_use(0), memory);
   assert_int_equal(counting->live, 0);
   check_paired(order, "hipHostMalloc", "hipHostFree");

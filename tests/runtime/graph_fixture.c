@@ -127,3 +127,14 @@ void graph_fixture_check_usable(graph_fixture_t* f) {
   graph_fixture_expect(f, 3);
   graph_fixture_check(f);
 }
+
+sg_status_t graph_fixture_record(sg_allocator_t allocator, hipStream_t stream,
+                                 sg_record_function_t record, void* self,
+                                 bool instantiate, sg_graph_t* out_graph) {
+  return sg_graph_record(allocator,
+                         &(sg_record_request_t){.stream = stream,
+                                                .record = record,
+                                                .self = self,
+                                                .instantiate = instantiate},
+                         out_graph);
+}

@@ -7,6 +7,7 @@
 #define STEPGRAPH_TESTS_RUNTIME_GRAPH_FIXTURE_H_
 
 #include "runtime/hip/launch.h"
+#include "runtime/recorder.h"
 #include "tests/runtime/toy_kernel.h"
 
 enum { GRAPH_FIXTURE_INPUTS = 16 };
@@ -47,6 +48,13 @@ graph_fixture_gate_enqueue(const graph_fixture_t* fixture, hipStream_t stream,
 
 // The expected state after the layer ran with |input|.
 void graph_fixture_expect(graph_fixture_t* fixture, int input);
+
+// sg_graph_record of work that is traced whole.
+SG_MUST_USE sg_status_t graph_fixture_record(sg_allocator_t allocator,
+                                             hipStream_t stream,
+                                             sg_record_function_t record,
+                                             void* self, bool instantiate,
+                                             sg_graph_t* out_graph);
 
 // Waits for the stream and compares the state.
 void graph_fixture_check(const graph_fixture_t* fixture);

@@ -313,17 +313,19 @@ static void test_misuse_returns_a_status(void** state) {
   assert_code(status, SG_STATUS_INVALID_ARGUMENT);
   assert_non_null(strstr(status.message, "state"));
   bindings[1].bytes += 1;
-  bindings[1].address = NULL;
+  bindings[1].address = (unsigned char*)f.device[1] + 8;
   assert_code(sg_executor_bind(f.executor, bindings, 3),
               SG_STATUS_INVALID_ARGUMENT);
   sg_executor_t* second = NULL;
   sg_executor_options_t bad;
   sg_executor_options_initialize(&bad);
   bad.ring_depth = 0;
-  assert_code(sg_executor_create(&bad, &f.toy.program, &f.shapes, &second),
-              SG_STATUS_INVALID_ARGUMENT);
+  assert_code(
+      sg_executor_create(f.context, &bad, &f.toy.program, &f.shapes, &second),
+      SG_STATUS_INVALID_ARGUMENT);
   sg_executor_options_initialize(&bad);
-  assert_ok(sg_executor_create(&bad, &f.toy.program, &f.shapes, &second));
+  assert_ok(
+      sg_executor_create(f.context, &bad, &f.toy.program, &f.shapes, &second));
   sg_batch_t batch = {0};
   assert_code(sg_executor_run(second, &batch, f.stream, NULL),
               SG_STATUS_FAILED_PRECONDITION);

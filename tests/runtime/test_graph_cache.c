@@ -61,7 +61,7 @@ static void test_every_part_of_a_key_counts(void** state) {
   };
   enum { COUNT = sizeof(keys) / sizeof(keys[0]) };
   sg_graph_cache_t cache;
-  assert_ok(sg_graph_cache_initialize(sg_allocator_system(), COUNT, &cache));
+  assert_ok(sg_graph_cache_initialize(sg_allocator_system(), COUNT, 1, &cache));
   for (int i = 0; i < COUNT; ++i) {
     assert_null(sg_graph_cache_find(&cache, &keys[i]));
     assert_ok(sg_graph_cache_add(&cache, &keys[i]));
@@ -80,13 +80,13 @@ static void test_every_part_of_a_key_counts(void** state) {
 static void test_new_entries_are_absent(void** state) {
   (void)state;
   sg_graph_cache_t cache;
-  assert_ok(sg_graph_cache_initialize(sg_allocator_system(), 2, &cache));
+  assert_ok(sg_graph_cache_initialize(sg_allocator_system(), 2, 1, &cache));
   sg_graph_key_t key = key_of(8, 8);
   assert_ok(sg_graph_cache_add(&cache, &key));
   sg_graph_entry_t* entry = sg_graph_cache_find(&cache, &key);
   assert_non_null(entry);
   assert_int_equal(entry->state, SG_GRAPH_ABSENT);
-  assert_null(entry->graph.exec);
+  assert_null(entry->pieces[0].exec);
   assert_int_equal(entry->wanted_count, 0);
   assert_int_equal(entry->statistics.hits, 0);
   assert_false(entry->statistics.captured);
@@ -99,7 +99,7 @@ static void test_full_and_doubled(void** state) {
   counting_allocator_t counting = {0};
   sg_graph_cache_t cache;
   assert_ok(
-      sg_graph_cache_initialize(counting_allocator(&counting), 3, &cache));
+      sg_graph_cache_initialize(counting_allocator(&counting), 3, 1, &cache));
   sg_graph_key_t keys[4];
   for (int32_t i = 0; i < 4; ++i) keys[i] = key_of(8 * (i + 1), 8);
   for (int i = 0; i < 2; ++i) assert_ok(sg_graph_cache_add(&cache, &keys[i]));
@@ -125,7 +125,7 @@ static void test_no_room_at_all(void** state) {
   (void)state;
   sg_graph_cache_t cache;
   sg_graph_key_t key = key_of(8, 8);
-  assert_ok(sg_graph_cache_initialize(sg_allocator_system(), 0, &cache));
+  assert_ok(sg_graph_cache_initialize(sg_allocator_system(), 0, 1, &cache));
   assert_null(sg_graph_cache_find(&cache, &key));
   assert_code(sg_graph_cache_add(&cache, &key), SG_STATUS_OUT_OF_RANGE);
   sg_graph_cache_deinitialize(&cache);
@@ -136,7 +136,7 @@ static void test_no_room_at_all(void** state) {
   counting_allocator_t counting = {.fail_nth = 1};
   memset(&cache, 0xaa, sizeof(cache));
   assert_code(
-      sg_graph_cache_initialize(counting_allocator(&counting), 3, &cache),
+      sg_graph_cache_initialize(counting_allocator(&counting), 3, 1, &cache),
       SG_STATUS_OUT_OF_MEMORY);
   sg_graph_cache_deinitialize(&cache);
   assert_int_equal(counting.live, 0);
@@ -147,7 +147,7 @@ static void test_no_room_at_all(void** state) {
 static void test_bytes_are_summed(void** state) {
   (void)state;
   sg_graph_cache_t cache;
-  assert_ok(sg_graph_cache_initialize(sg_allocator_system(), 3, &cache));
+  assert_ok(sg_graph_cache_initialize(sg_allocator_system(), 3, 1, &cache));
   static const int64_t bytes[] = {4096, 1 << 20, -8192};
   for (int32_t i = 0; i < 3; ++i) {
     sg_graph_key_t key = key_of(i + 1, 8);
@@ -179,16 +179,16 @@ static void test_clear_destroys_graphs(void** state) {
   counting_allocator_t counting = {0};
   sg_graph_cache_t cache;
   assert_ok(
-      sg_graph_cache_initialize(counting_allocator(&counting), 3, &cache));
+      sg_graph_cache_initialize(counting_allocator(&counting), 3, 1, &cache));
   int64_t live = counting.live;
   for (int32_t i = 1; i <= 3; ++i) {
     sg_graph_key_t key = key_of(i, 8);
     assert_ok(sg_graph_cache_add(&cache, &key));
     sg_graph_entry_t* entry = sg_graph_cache_find(&cache, &key);
-    assert_ok(sg_graph_record(counting_allocator(&counting), f.stream,
-                              record_two, &f, true, &entry->graph));
+    assert_ok(graph_fixture_record(counting_allocator(&counting), f.stream,
+                                   record_two, &f, true, &entry->pieces[0]));
     entry->state = SG_GRAPH_READY;
-    assert_hip(hipGraphLaunch(entry->graph.exec, f.stream));
+    assert_hip(hipGraphLaunch(entry->pieces[0].exec, f.stream));
     graph_fixture_expect(&f, 0);
     graph_fixture_expect(&f, 1);
   }

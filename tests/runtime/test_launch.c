@@ -31,7 +31,7 @@ static void test_runs_and_is_traced(void** state) {
   graph_fixture_t f;
   graph_fixture_set_up(&f);
   seen_t seen = {.status = sg_status_ok()};
-  sg_launch_trace_t trace = {&seen, see};
+  sg_launch_trace_t trace = {.self = &seen, .add = see};
   for (int i = 0; i < 10; ++i) {
     assert_ok(graph_fixture_toy_enqueue(&f, f.stream, &trace, i, i - 1));
     graph_fixture_expect(&f, i);
@@ -54,7 +54,7 @@ static void test_trace_failures_are_returned(void** state) {
   graph_fixture_t f;
   graph_fixture_set_up(&f);
   seen_t seen = {.status = sg_status_make(SG_STATUS_OUT_OF_MEMORY, "full")};
-  sg_launch_trace_t trace = {&seen, see};
+  sg_launch_trace_t trace = {.self = &seen, .add = see};
   assert_code(graph_fixture_toy_enqueue(&f, f.stream, &trace, 0, 0),
               SG_STATUS_OUT_OF_MEMORY);
   // Traces see launches after they were enqueued, so this one runs.
@@ -92,7 +92,7 @@ static void test_grid_of_zero_is_no_work(void** state) {
   graph_fixture_t f;
   graph_fixture_set_up(&f);
   seen_t seen = {.status = sg_status_ok()};
-  sg_launch_trace_t trace = {&seen, see};
+  sg_launch_trace_t trace = {.self = &seen, .add = see};
   gate_params_t params = {f.flag_device};
   sg_launch_t launch = gate_launch(&params);
   sg_enqueue_t where = {f.stream, &trace, graph_fixture_target(), 11};
@@ -109,7 +109,7 @@ static void check_refused(graph_fixture_t* f, const sg_target_t* target,
                           const sg_launch_t* launch, uint64_t found,
                           uint64_t limit) {
   seen_t seen = {.status = sg_status_ok()};
-  sg_launch_trace_t trace = {&seen, see};
+  sg_launch_trace_t trace = {.self = &seen, .add = see};
   sg_enqueue_t where = {f->stream, &trace, target, launch->layer};
   sg_status_t status = sg_launch_enqueue(&where, launch);
   assert_code(status, SG_STATUS_UNSUPPORTED);

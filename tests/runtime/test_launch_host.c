@@ -31,7 +31,7 @@ static void test_errors_name_op_kernel_and_layer(void** state) {
   graph_fixture_set_up(&f);
   for (size_t i = 0; i < 3; ++i) {
     int traced = 0;
-    sg_launch_trace_t trace = {&traced, count};
+    sg_launch_trace_t trace = {.self = &traced, .add = count};
     assert_hip(
         sg_hip_host_fail_calls("hipLaunchKernel", 1, 1, refusals[i].error));
     sg_status_t status =

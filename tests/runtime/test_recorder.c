@@ -75,8 +75,8 @@ static void test_records_and_launches_chains(void** state) {
     counting_allocator_t counting = {0};
     script_t script = {.fixture = &f, .launch_count = count, .fail_after = -1};
     sg_graph_t graph;
-    assert_ok(sg_graph_record(counting_allocator(&counting), f.stream,
-                              record_script, &script, true, &graph));
+    assert_ok(graph_fixture_record(counting_allocator(&counting), f.stream,
+                                   record_script, &script, true, &graph));
     assert_non_null(graph.exec);
     expect_chain(&graph, (size_t)count);
     for (int i = 0; i < count; ++i) {
@@ -103,8 +103,8 @@ static void test_without_an_instance(void** state) {
   script_t script = {.fixture = &f, .launch_count = 5, .fail_after = -1};
   sg_graph_t graph;
   memset(&graph, 0xaa, sizeof(graph));
-  assert_ok(sg_graph_record(sg_allocator_system(), f.stream, record_script,
-                            &script, false, &graph));
+  assert_ok(graph_fixture_record(sg_allocator_system(), f.stream, record_script,
+                                 &script, false, &graph));
   assert_null(graph.exec);
   expect_chain(&graph, 5);
   sg_graph_deinitialize(&graph);
@@ -122,8 +122,8 @@ static void expect_failure(graph_fixture_t* f, sg_record_function_t record,
     sg_graph_t graph;
     memset(&graph, 0xaa, sizeof(graph));
     sg_status_t status =
-        sg_graph_record(counting_allocator(&counting), f->stream, record, self,
-                        instantiate, &graph);
+        graph_fixture_record(counting_allocator(&counting), f->stream, record,
+                             self, instantiate, &graph);
     assert_false(sg_status_is_ok(status));
     if (code != SG_STATUS_OK) assert_code(status, code);
     char lower[SG_STATUS_MESSAGE_BYTES] = {0};
@@ -303,8 +303,8 @@ static void test_failing_allocations(void** state) {
     script_t script = {.fixture = &f, .launch_count = 9, .fail_after = -1};
     sg_graph_t graph;
     sg_status_t status =
-        sg_graph_record(counting_allocator(&counting), f.stream, record_script,
-                        &script, true, &graph);
+        graph_fixture_record(counting_allocator(&counting), f.stream,
+                             record_script, &script, true, &graph);
     done = counting.allocations < nth;
     if (done) {
       assert_ok(status);
@@ -328,8 +328,8 @@ static void test_queued_launches_outlive_the_graph(void** state) {
   script_t script = {
       .fixture = &f, .launch_count = 4, .fail_after = -1, .gate = true};
   sg_graph_t graph;
-  assert_ok(sg_graph_record(sg_allocator_system(), f.stream, record_script,
-                            &script, true, &graph));
+  assert_ok(graph_fixture_record(sg_allocator_system(), f.stream, record_script,
+                                 &script, true, &graph));
   sg_store_release(f.flag, 0);
   for (int i = 0; i < 3; ++i) {
     assert_hip(hipGraphLaunch(graph.exec, f.stream));
@@ -350,8 +350,8 @@ static void* record_many(void* self) {
   hipError_t error = hipStreamCreateWithFlags(&stream, hipStreamNonBlocking);
   for (int i = 0; i < 50 && error == hipSuccess; ++i) {
     sg_graph_t graph;
-    sg_status_t status = sg_graph_record(sg_allocator_system(), stream,
-                                         record_script, s, true, &graph);
+    sg_status_t status = graph_fixture_record(sg_allocator_system(), stream,
+                                              record_script, s, true, &graph);
     if (!sg_status_is_ok(status)) return "recording failed";
     if (graph.runtime_node_count != (size_t)s->launch_count) return "nodes";
     sg_graph_deinitialize(&graph);

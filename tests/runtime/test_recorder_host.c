@@ -48,8 +48,8 @@ static void check_failure(graph_fixture_t* f, const char* name, uint64_t nth,
   memset(&graph, 0xaa, sizeof(graph));
   sg_hip_host_reset_counters();
   assert_hip(sg_hip_host_fail_calls(name, nth, 1, error));
-  sg_status_t status = sg_graph_record(counting_allocator(&counting), f->stream,
-                                       record, f, true, &graph);
+  sg_status_t status = graph_fixture_record(counting_allocator(&counting),
+                                            f->stream, record, f, true, &graph);
   uint64_t calls = sg_hip_host_call_count(name);
   sg_hip_host_reset_faults();
   assert_true(calls >= nth);
@@ -75,8 +75,8 @@ static void test_every_call_in_turn(void** state) {
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
     sg_graph_t graph;
     sg_hip_host_reset_counters();
-    assert_ok(sg_graph_record(sg_allocator_system(), f.stream, record, &f, true,
-                              &graph));
+    assert_ok(graph_fixture_record(sg_allocator_system(), f.stream, record, &f,
+                                   true, &graph));
     uint64_t calls = sg_hip_host_call_count(names[i]);
     sg_graph_deinitialize(&graph);
     for (uint64_t nth = 1; nth <= calls; ++nth) {
@@ -131,7 +131,7 @@ static void test_invalidated_captures(void** state) {
     counting_allocator_t counting = {0};
     sg_graph_t graph;
     size_t memory = sg_hip_host_memory_in_use(0);
-    sg_status_t status = sg_graph_record(
+    sg_status_t status = graph_fixture_record(
         counting_allocator(&counting), f.stream, records[i], &f, true, &graph);
     assert_false(sg_status_is_ok(status));
     if (strstr(status.message, words[i]) == NULL) {

@@ -39,6 +39,13 @@ typedef struct gate_params_t {
 
 const void* gate_handle(void);
 
+// Adds 1 to *counter.
+typedef struct add_one_params_t {
+  uint64_t* counter;
+} add_one_params_t;
+
+const void* add_one_handle(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -52,6 +52,12 @@ extern "C" __global__ void gate_kernel(gate_params_t p) {
   }
 }
 
+extern "C" __global__ void add_one_kernel(add_one_params_t p) { ++*p.counter; }
+
+extern "C" const void* add_one_handle(void) {
+  return (const void*)add_one_kernel;
+}
+
 extern "C" const void* toy_layer_handle(void) {
   return (const void*)toy_layer_kernel;
 }

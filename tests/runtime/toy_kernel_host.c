@@ -50,3 +50,17 @@ const void* gate_handle(void) {
                                           .run_block = run_gate};
   return &kernel;
 }
+
+static void run_add_one(const void* params, const sg_host_block_t* block) {
+  (void)block;
+  const add_one_params_t* p = params;
+  ++*p->counter;
+}
+
+const void* add_one_handle(void) {
+  static const sg_host_kernel_t kernel = {
+      .name = "add_one",
+      .params_bytes = sizeof(add_one_params_t),
+      .run_block = run_add_one};
+  return &kernel;
+}

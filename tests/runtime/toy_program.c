@@ -9,6 +9,7 @@
 #include "kernels/common/batch_tables.h"
 #include "kernels/step_done/step_done.h"
 #include "kernels/verify/verify.h"
+#include "runtime/hip/error.h"
 
 enum { COUNTS, QUERY_START_LOC, COMPUTED, SLOTS, INDICES, OFFSETS, STAMPS };
 
@@ -92,17 +93,9 @@ static sg_status_t enqueue_tables(const toy_program_t* toy,
   return sg_chunk_metadata_enqueue(&where, &metadata);
 }
 
-static sg_status_t record_step(void* self, const sg_recording_t* r) {
-  toy_program_t* toy = self;
-  if (++toy->record_count == toy->fail_record) {
-    return sg_status_make(SG_STATUS_INTERNAL, "toy: told to fail");
-  }
-  SG_RETURN_IF_ERROR(enqueue_tables(toy, r));
-  if (toy->allocate_in_record) {
-    void* memory = NULL;
-    if (hipMalloc(&memory, 64) == hipSuccess) (void)hipFree(memory);
-  }
-  sg_enqueue_t where = enqueue_at(r, 0);
+static sg_status_t enqueue_layer(const toy_program_t* toy,
+                                 const sg_recording_t* r, int32_t layer) {
+  sg_enqueue_t where = enqueue_at(r, layer);
   toy_params_t params = {
       .counts = region(toy, r, COUNTS),
       .query_start_loc = region(toy, r, QUERY_START_LOC),
@@ -116,10 +109,43 @@ static sg_status_t record_step(void* self, const sg_recording_t* r) {
   };
   return sg_launch_enqueue(
       &where, &(sg_launch_t){.kernel = &toy_kernel,
-                             .layer = 0,
+                             .layer = layer,
                              .grid = (uint32_t)r->capacity.max_sequences,
                              .block = 32,
                              .params = &params});
+}
+
+// A fill and a kernel of the caller's own.
+static sg_status_t enqueue_foreign(const toy_program_t* toy,
+                                   const sg_recording_t* r) {
+  SG_RETURN_IF_ERROR(sg_status_from_hip(
+      hipMemsetAsync(toy->foreign_counter, 0, sizeof(uint64_t), r->stream),
+      "hipMemsetAsync"));
+  add_one_params_t params = {toy->foreign_counter};
+  void* arguments[] = {&params};
+  dim3 unit = {1, 1, 1};
+  return sg_status_from_hip(
+      hipLaunchKernel(add_one_handle(), unit, unit, arguments, 0, r->stream),
+      "hipLaunchKernel");
+}
+
+static sg_status_t record_piece(void* self, const sg_recording_t* r) {
+  toy_program_t* toy = self;
+  toy->last_mode = r->mode;
+  if (++toy->record_count == toy->fail_record) {
+    return sg_status_make(SG_STATUS_INTERNAL, "toy: told to fail");
+  }
+  bool cut = toy->program.piece_count > 1;
+  if (r->piece == 0) SG_RETURN_IF_ERROR(enqueue_tables(toy, r));
+  if (toy->foreign_counter != NULL) {
+    SG_RETURN_IF_ERROR(enqueue_foreign(toy, r));
+  }
+  int32_t first = cut ? r->piece : 0;
+  int32_t last = cut ? r->piece + 1 : toy->layers;
+  for (int32_t layer = first; layer < last; ++layer) {
+    SG_RETURN_IF_ERROR(enqueue_layer(toy, r, layer));
+  }
+  return sg_status_ok();
 }
 
 static sg_status_t record_done(void* self, const sg_recording_t* r) {
@@ -222,6 +248,7 @@ void toy_program_initialize(toy_program_t* toy, sg_shape_limits_t limits,
       "state", SG_BUFFER_POOL, SG_DTYPE_FP32, 0, 8, 8, 8 * (size_t)slot_count};
   toy->specs[TOY_O] =
       (sg_buffer_spec_t){"o", SG_BUFFER_OUTPUT, SG_DTYPE_FP32, 0, 8, 8, rows};
+  toy->layers = 1;
   sg_program_t* program = &toy->program;
   program->name = "toy";
   program->self = toy;
@@ -237,7 +264,8 @@ void toy_program_initialize(toy_program_t* toy, sg_shape_limits_t limits,
   }
   program->slot_count = slot_count;
   program->null_slot = null_slot;
-  program->record_step = record_step;
+  program->piece_count = 1;
+  program->record_piece = record_piece;
   program->record_done = record_done;
   program->record_snapshot = record_snapshot;
   program->record_compare = record_compare;
@@ -258,4 +286,12 @@ void toy_model_step(const sg_batch_t* batch, int32_t null_slot,
     }
     if (live && batch->query_lens[n] > 0) state[slot] = value;
   }
+}
+
+void toy_program_cut(toy_program_t* toy, int32_t piece_count,
+                     uint64_t* foreign_counter) {
+  toy->layers = piece_count;
+  toy->program.piece_count = piece_count;
+  toy->foreign_counter = foreign_counter;
+  toy->program.has_foreign_work = foreign_counter != NULL;
 }

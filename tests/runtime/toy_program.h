@@ -22,9 +22,19 @@ typedef struct toy_program_t {
   // A record_step call with this number (from 1) fails; 0 for none.
   int32_t fail_record;
   int32_t record_count;
-  // Enqueue an allocation during recording, which no capture allows.
-  int allocate_in_record;
+  // How often a step applies the layer; 1 at first. A program with several
+  // pieces has one layer a piece, and only as many layers as pieces.
+  int32_t layers;
+  // A launch that does not go through sg_launch_enqueue, and what it writes to.
+  uint64_t* foreign_counter;
+  // What the last recording was told.
+  sg_record_mode_t last_mode;
 } toy_program_t;
+
+// Cuts the program into |piece_count| pieces, one layer each; with foreign work
+// where |foreign_counter|, in device memory, is not NULL.
+void toy_program_cut(toy_program_t* toy, int32_t piece_count,
+                     uint64_t* foreign_counter);
 
 void toy_program_initialize(toy_program_t* toy, sg_shape_limits_t limits,
                             int32_t slot_count, int32_t null_slot,
