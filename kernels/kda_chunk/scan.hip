@@ -152,29 +152,40 @@ SG_DEVICE sg_tile_t scan_block(const unsigned char* panel, sg_tile_t values,
   const float* decay =
       (const float*)(panel + SG_KDA_PANEL_DECAY_OFFSET(
                                  KEY_TILES, (int32_t)sizeof(element_t)));
-  sg_tile_t prediction = sg_tile_zero();
-  sg_tile_t output = sg_tile_zero();
+  // A product waits for the one before on the same sum. Two sums of each keep
+  // the matrix unit busy; fp32 products are longer and have no registers left.
+  constexpr int32_t CHAINS = sizeof(element_t) == 2 ? 2 : 1;
+  sg_tile_t prediction[CHAINS], output[CHAINS];
+#pragma unroll
+  for (int32_t i = 0; i < CHAINS; ++i) {
+    prediction[i] = output[i] = sg_tile_zero();
+  }
 #pragma unroll
   for (int32_t t = 0; t < KEY_TILES; ++t) {
     sg_operand_t<element_t> s;
     sg_operand_from(state->tile[t], &s);
-    sg_tile_multiply(&prediction, s,
+    sg_tile_multiply(&prediction[t % CHAINS], s,
                      sg_operand_load(k_read + t * SG_TILE_ELEMENTS));
-    sg_tile_multiply(&output, sg_operand_load(q_read + t * SG_TILE_ELEMENTS),
-                     s);
+    sg_tile_multiply(&output[t % CHAINS],
+                     sg_operand_load(q_read + t * SG_TILE_ELEMENTS), s);
   }
 #pragma unroll
   for (int32_t i = 0; i < SG_TILE_VALUES; ++i) {
-    values.value[i] -= prediction.value[i];
+#pragma unroll
+    for (int32_t j = 1; j < CHAINS; ++j) {
+      prediction[0].value[i] += prediction[j].value[i];
+      output[0].value[i] += output[j].value[i];
+    }
+    values.value[i] -= prediction[0].value[i];
   }
   sg_operand_t<element_t> residual, delta;
   sg_operand_from(values, &residual);
   sg_tile_t solved = sg_tile_zero();
   sg_tile_multiply(&solved, residual, sg_operand_load(solve));
   sg_operand_from(solved, &delta);
-  sg_tile_multiply(&output, sg_operand_load(scores), delta);
+  sg_tile_multiply(&output[0], sg_operand_load(scores), delta);
   update_state<KEY_TILES>(delta, k_write, decay, state);
-  return output;
+  return output[0];
 }
 
 template <int32_t KEY_TILES, typename element_t>
