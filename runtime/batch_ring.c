@@ -8,6 +8,9 @@
 #include "runtime/base/shared_word.h"
 #include "runtime/hip/error.h"
 
+// The device reads entries as they are laid out here.
+_Static_assert(sizeof(sg_batch_entry_header_t) == 56, "no padding");
+
 // Appends an array to the entry and returns where it starts. Starts are
 // multiples of 64 bytes, so that no two arrays share a cache line.
 static bool place(size_t* end, size_t count, size_t element_bytes,

@@ -7,6 +7,7 @@
 
 #include "runtime/executor_internal.h"
 #include "runtime/hip/error.h"
+#include "runtime/hip/range.h"
 
 // A capture that another thread's call disturbs is worth a second try.
 enum { CAPTURE_ATTEMPTS = 2 };
@@ -226,7 +227,9 @@ static void log_capture(const sg_executor_t* executor,
 sg_status_t sg_executor_capture_entry(sg_executor_t* executor,
                                       sg_graph_entry_t* entry) {
   sg_shape_statistics_t captured = {0};
+  sg_range_push("stepgraph capture");
   sg_status_t status = capture_measured(executor, entry, &captured);
+  sg_range_pop();
   pthread_mutex_lock(&executor->lock);
   status = publish(executor, entry, &captured, status);
   pthread_mutex_unlock(&executor->lock);

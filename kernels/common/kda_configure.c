@@ -42,13 +42,7 @@ static sg_status_t check_kinds(const char* op,
 }
 
 sg_status_t sg__kda_check_geometry(const char* op,
-                                   const sg_kda_geometry_t* geometry,
-                                   const sg_target_t* target) {
-  if (target->flavour != SG_FLAVOUR_HOST) {
-    return sg_status_make(SG_STATUS_UNSUPPORTED,
-                          "%s: target %s, kernels are for the host", op,
-                          target->name);
-  }
+                                   const sg_kda_geometry_t* geometry) {
   if (geometry->heads < 1 || geometry->value_heads < geometry->heads ||
       geometry->value_heads % geometry->heads != 0) {
     return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
@@ -118,7 +112,24 @@ typedef struct row_stride_t {
   int64_t width;
 } row_stride_t;
 
-sg_status_t sg__kda_check_args(const char* op, const sg_kda_args_t* args) {
+// Device code reads state rows in words of 16 bytes.
+static sg_status_t check_state_alignment(const char* op,
+                                         const sg_kda_tensors_t* tensors,
+                                         const sg_target_t* target) {
+  if (target->flavour == SG_FLAVOUR_HOST) return sg_status_ok();
+  if ((uintptr_t)tensors->state % 16 != 0 ||
+      tensors->state_slot_stride % 4 != 0) {
+    return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
+                          "%s: state at %p with slots of %lld elements, %s "
+                          "needs 16 bytes of alignment",
+                          op, tensors->state,
+                          (long long)tensors->state_slot_stride, target->name);
+  }
+  return sg_status_ok();
+}
+
+sg_status_t sg__kda_check_args(const char* op, const sg_kda_args_t* args,
+                               const sg_target_t* target) {
   const sg_kda_geometry_t* geometry = args->geometry;
   const sg_kda_tensors_t* tensors = &args->tensors;
   if (args->capacity.tokens < 0 || args->capacity.sequences < 0) {
@@ -149,7 +160,7 @@ sg_status_t sg__kda_check_args(const char* op, const sg_kda_args_t* args) {
                             (long long)strides[i].width);
     }
   }
-  return sg_status_ok();
+  return check_state_alignment(op, tensors, target);
 }
 
 sg_kda_params_t sg__kda_fill_params(const sg_kda_args_t* args) {
@@ -206,4 +217,15 @@ sg_status_t sg__kda_grid(const char* kernel, int64_t rows, int64_t heads,
   }
   *out_grid = (uint32_t)(rows * heads * splits);
   return sg_status_ok();
+}
+
+uint32_t sg__kda_persistent_grid(const sg_target_t* target, uint32_t items,
+                                 int32_t blocks_per_unit) {
+  const uint32_t most =
+      (uint32_t)target->compute_units * (uint32_t)blocks_per_unit;
+  return items < most ? items : most;
+}
+
+int32_t sg__kda_key_class(int32_t key_dim) {
+  return key_dim <= 64 ? 0 : key_dim <= 128 ? 1 : 2;
 }

@@ -15,15 +15,16 @@
 extern "C" {
 #endif
 
-// Heads, dimensions, kinds, dtypes and target that the kernels are written
-// for. |op| starts the message.
+// Heads, dimensions, kinds and dtypes that the kernels are written for, which
+// are the same on every target. |op| starts the message.
 SG_MUST_USE sg_status_t
-sg__kda_check_geometry(const char* op, const sg_kda_geometry_t* geometry,
-                       const sg_target_t* target);
+sg__kda_check_geometry(const char* op, const sg_kda_geometry_t* geometry);
 
-// Pointers, strides and capacities of a call whose geometry is supported.
+// Pointers, strides, alignment and capacities of a call whose geometry is
+// supported.
 SG_MUST_USE sg_status_t sg__kda_check_args(const char* op,
-                                           const sg_kda_args_t* args);
+                                           const sg_kda_args_t* args,
+                                           const sg_target_t* target);
 
 sg_kda_params_t sg__kda_fill_params(const sg_kda_args_t* args);
 
@@ -32,6 +33,16 @@ sg_kda_params_t sg__kda_fill_params(const sg_kda_args_t* args);
 SG_MUST_USE sg_status_t sg__kda_grid(const char* kernel, int64_t rows,
                                      int64_t heads, int64_t splits,
                                      uint32_t* out_grid);
+
+// Blocks that take |items| work items in turns, at most |blocks_per_unit| a
+// compute unit. Capacity beyond the real work then costs nothing.
+uint32_t sg__kda_persistent_grid(const sg_target_t* target, uint32_t items,
+                                 int32_t blocks_per_unit);
+
+// Device code is compiled for key_dim up to 64, up to 128 and up to 256, which
+// are classes 0, 1 and 2.
+enum { SG_KDA_KEY_CLASSES = 3 };
+int32_t sg__kda_key_class(int32_t key_dim);
 
 // The members of sg_kda_params_t for an sg_kernel_t, whose params struct has
 // it first.

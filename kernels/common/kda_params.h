@@ -6,6 +6,7 @@
 #ifndef STEPGRAPH_KERNELS_COMMON_KDA_PARAMS_H_
 #define STEPGRAPH_KERNELS_COMMON_KDA_PARAMS_H_
 
+#include <assert.h>
 #include <stdint.h>
 
 #include "runtime/base/batch_layout.h"
@@ -48,7 +49,7 @@ typedef struct sg_kda_params_t {
   float gate_lower_bound;
 } sg_kda_params_t;
 
-_Static_assert(sizeof(sg_kda_params_t) == 216, "no padding");
+static_assert(sizeof(sg_kda_params_t) == 216, "no padding");
 
 // Largest key_dim and value_dim; both are multiples of 16.
 enum { SG_KDA_DIM_MIN = 32, SG_KDA_DIM_MAX = 256, SG_KDA_DIM_STEP = 16 };

@@ -42,7 +42,8 @@ static const sg_kernel_t kernel = {
 
 sg_status_t sg_gated_norm_supports(const sg_kda_geometry_t* geometry,
                                    const sg_target_t* target) {
-  SG_RETURN_IF_ERROR(sg__kda_check_geometry("gated_norm", geometry, target));
+  (void)target;
+  SG_RETURN_IF_ERROR(sg__kda_check_geometry("gated_norm", geometry));
   if (!(geometry->norm_epsilon > 0.0f && isfinite(geometry->norm_epsilon))) {
     return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
                           "gated_norm: epsilon %g, expected a finite number "
@@ -98,7 +99,15 @@ static sg_status_t check_strides(const sg_gated_norm_args_t* args) {
   return sg_status_ok();
 }
 
-static sg_gated_norm_params_t fill_params(const sg_gated_norm_args_t* args) {
+// Rows of a block before it takes the next; on GPUs one for each wave.
+static int32_t row_tile_of(const sg_target_t* target) {
+  return target->flavour == SG_FLAVOUR_HOST
+             ? HOST_ROW_TILE
+             : SG_GATED_NORM_THREADS / target->wave_size;
+}
+
+static sg_gated_norm_params_t fill_params(const sg_gated_norm_args_t* args,
+                                          const sg_target_t* target) {
   return (sg_gated_norm_params_t){
       .counts = args->counts,
       .o = args->o,
@@ -112,7 +121,7 @@ static sg_gated_norm_params_t fill_params(const sg_gated_norm_args_t* args) {
       .value_dim = args->geometry->value_dim,
       .activation_dtype = (int32_t)args->geometry->activation_dtype,
       .token_capacity = args->capacity.tokens,
-      .row_tile = HOST_ROW_TILE,
+      .row_tile = row_tile_of(target),
       .zero_tail = args->zero_tail ? 1 : 0,
       .epsilon = args->geometry->norm_epsilon,
   };
@@ -130,17 +139,21 @@ sg_status_t sg__gated_norm_configure(const sg_target_t* target, int32_t layer,
   }
   SG_RETURN_IF_ERROR(check_pointers(args));
   SG_RETURN_IF_ERROR(check_strides(args));
-  out_plan->params = fill_params(args);
+  out_plan->params = fill_params(args, target);
   const sg_gated_norm_params_t* params = &out_plan->params;
   const int64_t rows = (int64_t)params->token_capacity * params->value_heads;
   uint32_t grid;
   SG_RETURN_IF_ERROR(sg__kda_grid("gated_norm",
                                   sg_ceil_div(rows, params->row_tile),
                                   /*heads=*/1, /*splits=*/1, &grid));
+  const bool on_host = target->flavour == SG_FLAVOUR_HOST;
+  if (!on_host) {
+    grid = sg__kda_persistent_grid(target, grid, SG_GATED_NORM_GRID);
+  }
   out_plan->launch = (sg_launch_t){.kernel = &kernel,
                                    .layer = layer,
                                    .grid = grid,
-                                   .block = 1,
+                                   .block = on_host ? 1 : SG_GATED_NORM_THREADS,
                                    .params = params};
   return sg_status_ok();
 }

@@ -17,16 +17,24 @@
 // Constraints
 //   grid    ceil(token capacity * value_heads / row_tile) blocks; a row is one
 //           head of one token
-//   block   any size
+//   block   any size on the host; on GPUs the blocks take rows in turns, a wave
+//           a row
 //   shapes  value_dim is a multiple of 16, at most SG_KDA_DIM_MAX
 //   types   o, gate and y of the activation dtype, weight and arithmetic fp32
 
 #ifndef STEPGRAPH_KERNELS_GATED_NORM_PARAMS_H_
 #define STEPGRAPH_KERNELS_GATED_NORM_PARAMS_H_
 
+#include <assert.h>
 #include <stdint.h>
 
 #include "runtime/base/batch_layout.h"
+
+enum {
+  // On GPUs: threads a block, and blocks a compute unit of the largest grid.
+  SG_GATED_NORM_THREADS = 256,
+  SG_GATED_NORM_GRID = 8,
+};
 
 typedef struct sg_gated_norm_params_t {
   const sg_batch_counts_t* counts;
@@ -48,6 +56,6 @@ typedef struct sg_gated_norm_params_t {
   int32_t reserved;
 } sg_gated_norm_params_t;
 
-_Static_assert(sizeof(sg_gated_norm_params_t) == 96, "no padding");
+static_assert(sizeof(sg_gated_norm_params_t) == 96, "no padding");
 
 #endif  // STEPGRAPH_KERNELS_GATED_NORM_PARAMS_H_

@@ -6,6 +6,7 @@
 #ifndef STEPGRAPH_KERNELS_KDA_CHUNK_CONFIGURE_H_
 #define STEPGRAPH_KERNELS_KDA_CHUNK_CONFIGURE_H_
 
+#include "kernels/common/kda_configure.h"
 #include "kernels/kda_chunk/kda_chunk.h"
 #include "kernels/kda_chunk/params.h"
 
@@ -13,9 +14,25 @@
 extern "C" {
 #endif
 
-// Accessors of the device code.
-const void* kda_chunk_prepare_handle(void);
-const void* kda_chunk_scan_handle(void);
+// What device code is compiled for: bf16 operands, for activations in bf16, or
+// fp32 ones, and a class of key_dim.
+#define SG_KDA_CHUNK_VARIANTS(X) \
+  X(bf16_k64)                    \
+  X(bf16_k128)                   \
+  X(bf16_k256)                   \
+  X(fp32_k64)                    \
+  X(fp32_k128)                   \
+  X(fp32_k256)
+
+enum { SG_KDA_CHUNK_VARIANT_COUNT = 2 * SG_KDA_KEY_CLASSES };
+
+// Accessors of the device code. On the host the variants of a kernel are all
+// the same.
+#define SG_KDA_CHUNK_DECLARE(variant)                     \
+  const void* kda_chunk_prepare_##variant##_handle(void); \
+  const void* kda_chunk_scan_##variant##_handle(void);
+SG_KDA_CHUNK_VARIANTS(SG_KDA_CHUNK_DECLARE)
+#undef SG_KDA_CHUNK_DECLARE
 
 enum { SG_KDA_CHUNK_LAUNCHES = 2 };
 

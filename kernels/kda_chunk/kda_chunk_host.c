@@ -26,10 +26,11 @@ const sg_host_kernel_t* sg__kda_chunk_scan_variant(sg_host_isa_t isa) {
   return &scan_kernels[isa];
 }
 
-const void* kda_chunk_prepare_handle(void) {
-  return sg__kda_chunk_prepare_variant(sg__host_isa_best());
-}
-
-const void* kda_chunk_scan_handle(void) {
-  return sg__kda_chunk_scan_variant(sg__host_isa_best());
-}
+#define DEFINE_HANDLES(variant)                                \
+  const void* kda_chunk_prepare_##variant##_handle(void) {     \
+    return sg__kda_chunk_prepare_variant(sg__host_isa_best()); \
+  }                                                            \
+  const void* kda_chunk_scan_##variant##_handle(void) {        \
+    return sg__kda_chunk_scan_variant(sg__host_isa_best());    \
+  }
+SG_KDA_CHUNK_VARIANTS(DEFINE_HANDLES)

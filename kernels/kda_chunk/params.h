@@ -10,23 +10,45 @@
 //              multiple of heads; chunk_size 16, 32 or 64
 //   alignment  that of the elements
 //   gates      given log decays are at most 0
-//   prepare    grid chunk capacity x value_heads; block (chunk row, value head)
-//   scan       grid sequence capacity x value_heads x column splits; block
-//              (sequence, value head, SG_KDA_CHUNK_SPLIT_COLUMNS columns of v)
+//   alignment  of the state on GPUs: 16 bytes, slots included
 //   host       1 thread a block; scratch as in scratch_host.h
+//     prepare  grid chunk capacity x value_heads; block (chunk row, value head)
+//     scan     grid sequence capacity x value_heads x column splits; block
+//              (sequence, value head, SG_KDA_CHUNK_SPLIT_COLUMNS columns of v)
+//   GPUs       blocks take work items in turns; those of a compute unit that
+//              stay resident are, by key_dim up to 64, 128, 256
+//                             bf16                    fp32, fp16
+//     prepare  AMD            2, 2, 1                 2, 1, 1
+//              NVIDIA         3, 3, 1                 2, 2, 1
+//     scan     AMD            4, 4, 2                 4, 2, 1
+//              NVIDIA         5, 5, 2                 4, 2, 1
+//     prepare  items (chunk row, value head, 16 tokens); a thread a channel of
+//              key_dim, rounded up to those numbers
+//     scan     items (sequence, value head, 32 columns of v); 2 waves
 //
 // Workspace, by rows of chunk_indices, since chunks of different sequences
-// never share one, and by value head; B = 16 is the width of a token block:
+// never share one, and by value head; B = 16 is the width of a token block. On
+// the host
 //   decays [chunks, value_heads, chunk_size, key_dim]  base-2 log decays
 //   scores [chunks, value_heads, chunk_size, 2, B]     see prepare_isa_host.c
 //   factors [chunks, value_heads, chunk_size, 4]       see sg_kda_row_factors_t
+// and on GPUs
+//   panels [chunks, value_heads, chunk_size / B]       see panel.h
 
 #ifndef STEPGRAPH_KERNELS_KDA_CHUNK_PARAMS_H_
 #define STEPGRAPH_KERNELS_KDA_CHUNK_PARAMS_H_
 
+#include <assert.h>
 #include <stdint.h>
 
 #include "kernels/common/kda_params.h"
+
+// Blocks a compute unit that the registers and shared memory of device code
+// leave room for, by key tiles (panel.h) and element size.
+#define SG_KDA_SCAN_RESIDENT(key_tiles, element_bytes) \
+  ((key_tiles) > 8 ? 1 : (element_bytes) > 2 ? 2 : 4)
+#define SG_KDA_PREPARE_RESIDENT(key_tiles, element_bytes) \
+  ((key_tiles) > 8 ? 1 : (element_bytes) > 2 ? 2 : 3)
 
 enum {
   // Tokens of the blocks that chunks are worked through in, whatever the chunk
@@ -36,6 +58,19 @@ enum {
   SG_KDA_CHUNK_SPLIT_COLUMNS = 128,
 };
 
+// GPUs.
+enum {
+  // A wave of the scan has 16 rows of the state; few waves a block make many
+  // blocks, which a single long sequence needs to spread over a device.
+  SG_KDA_SCAN_WAVES = 2,
+  // Panels of the scan in shared memory.
+  SG_KDA_SCAN_STAGES_NVIDIA = 3,
+  SG_KDA_SCAN_STAGES_AMD = 1,
+  // Blocks a compute unit of the largest grids.
+  SG_KDA_SCAN_GRID = 8,
+  SG_KDA_PREPARE_GRID = 16,
+};
+
 typedef struct sg_kda_chunk_params_t {
   sg_kda_params_t kda;
   const int32_t* chunk_indices;
@@ -43,11 +78,12 @@ typedef struct sg_kda_chunk_params_t {
   float* decays;
   float* scores;
   float* factors;
+  unsigned char* panels;
   int32_t chunk_size;
   int32_t split_count;
 } sg_kda_chunk_params_t;
 
-_Static_assert(sizeof(sg_kda_chunk_params_t) == 264, "no padding");
+static_assert(sizeof(sg_kda_chunk_params_t) == 272, "no padding");
 
 // Of one token and value head: beta, and what k and q are multiplied by, which
 // is the L2 norm and for q the scale as well.

@@ -13,8 +13,11 @@
 extern "C" {
 #endif
 
-// Accessor of the device code.
-const void* kda_recurrent_handle(void);
+// Accessors of the device code, one for each class of key_dim. On the host they
+// all give the same kernel.
+const void* kda_recurrent_k64_handle(void);
+const void* kda_recurrent_k128_handle(void);
+const void* kda_recurrent_k256_handle(void);
 
 // Holds the params that its launch points to: not to be copied.
 typedef struct sg_kda_recurrent_plan_t {

@@ -17,6 +17,14 @@ const sg_host_kernel_t* sg__kda_recurrent_variant(sg_host_isa_t isa) {
   return &kernels[isa];
 }
 
-const void* kda_recurrent_handle(void) {
+const void* kda_recurrent_k64_handle(void) {
   return sg__kda_recurrent_variant(sg__host_isa_best());
+}
+
+const void* kda_recurrent_k128_handle(void) {
+  return kda_recurrent_k64_handle();
+}
+
+const void* kda_recurrent_k256_handle(void) {
+  return kda_recurrent_k64_handle();
 }

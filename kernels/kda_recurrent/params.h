@@ -8,20 +8,35 @@
 //              and raw_beta fp32 when given); state, a_log, dt_bias fp32
 //   shapes     key_dim, value_dim 32 to 256 in steps of 16; value_heads a
 //              multiple of heads
-//   alignment  that of the elements
+//   alignment  that of the elements; on GPUs the state's is 16 bytes, slots
+//              included
 //   gates      given log decays are at most 0
-//   grid       sequence capacity x value_heads; block (decode, value head)
-//   host       1 thread a block; scratch as in scratch_host.h
+//   host       grid sequence capacity x value_heads, block (decode, value
+//              head), 1 thread; scratch as in scratch_host.h
+//   GPUs       work items (decode, value head, SG_KDA_RECURRENT_ROWS rows of
+//              the state) that the blocks take in turns, SG_KDA_RECURRENT_GRID
+//              blocks a compute unit at most, at least 4 of them resident (2
+//              for key_dim above 128); 4.1 KiB of static shared memory
 
 #ifndef STEPGRAPH_KERNELS_KDA_RECURRENT_PARAMS_H_
 #define STEPGRAPH_KERNELS_KDA_RECURRENT_PARAMS_H_
 
+#include <assert.h>
+
 #include "kernels/common/kda_params.h"
+
+enum {
+  SG_KDA_RECURRENT_THREADS = 128,
+  SG_KDA_RECURRENT_ROWS = 32,
+  // Blocks a compute unit of the largest grid: more than are resident, so that
+  // an early end of one leaves no hole.
+  SG_KDA_RECURRENT_GRID = 8,
+};
 
 typedef struct sg_kda_recurrent_params_t {
   sg_kda_params_t kda;
 } sg_kda_recurrent_params_t;
 
-_Static_assert(sizeof(sg_kda_recurrent_params_t) == 216, "no padding");
+static_assert(sizeof(sg_kda_recurrent_params_t) == 216, "no padding");
 
 #endif  // STEPGRAPH_KERNELS_KDA_RECURRENT_PARAMS_H_

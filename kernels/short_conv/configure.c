@@ -47,7 +47,8 @@ int64_t sg_short_conv_channels(const sg_kda_geometry_t* geometry) {
 
 sg_status_t sg_short_conv_supports(const sg_kda_geometry_t* geometry,
                                    const sg_target_t* target) {
-  SG_RETURN_IF_ERROR(sg__kda_check_geometry("short_conv", geometry, target));
+  (void)target;
+  SG_RETURN_IF_ERROR(sg__kda_check_geometry("short_conv", geometry));
   if (geometry->conv_width < SG_SHORT_CONV_WIDTH_MIN ||
       geometry->conv_width > SG_SHORT_CONV_WIDTH_MAX) {
     return sg_status_make(
@@ -113,7 +114,8 @@ static sg_status_t check_strides(const sg_short_conv_args_t* args) {
   return sg_status_ok();
 }
 
-static sg_short_conv_params_t fill_params(const sg_short_conv_args_t* args) {
+static sg_short_conv_params_t fill_params(const sg_short_conv_args_t* args,
+                                          bool on_host) {
   return (sg_short_conv_params_t){
       .counts = args->tables.counts,
       .query_start_loc = args->tables.query_start_loc,
@@ -130,8 +132,9 @@ static sg_short_conv_params_t fill_params(const sg_short_conv_args_t* args) {
       .width = args->geometry->conv_width,
       .activation_dtype = (int32_t)args->geometry->activation_dtype,
       .null_slot = args->null_slot,
-      .token_tile = HOST_TOKEN_TILE,
-      .channel_tile = HOST_CHANNEL_TILE,
+      .token_tile = on_host ? HOST_TOKEN_TILE : SG_SHORT_CONV_DEVICE_TOKENS,
+      .channel_tile =
+          on_host ? HOST_CHANNEL_TILE : SG_SHORT_CONV_DEVICE_CHANNELS,
   };
 }
 
@@ -147,17 +150,22 @@ sg_status_t sg__short_conv_configure(const sg_target_t* target, int32_t layer,
   }
   SG_RETURN_IF_ERROR(check_pointers(args));
   SG_RETURN_IF_ERROR(check_strides(args));
-  out_plan->params = fill_params(args);
+  const bool on_host = target->flavour == SG_FLAVOUR_HOST;
+  out_plan->params = fill_params(args, on_host);
   const sg_short_conv_params_t* params = &out_plan->params;
   uint32_t grid;
   SG_RETURN_IF_ERROR(sg__kda_grid(
       "short_conv", sg_ceil_div(args->capacity.tokens, params->token_tile),
       sg_ceil_div(params->channels, params->channel_tile),
       /*splits=*/1, &grid));
-  out_plan->launch = (sg_launch_t){.kernel = &kernel,
-                                   .layer = layer,
-                                   .grid = grid,
-                                   .block = 1,
-                                   .params = params};
+  if (!on_host) {
+    grid = sg__kda_persistent_grid(target, grid, SG_SHORT_CONV_DEVICE_GRID);
+  }
+  out_plan->launch =
+      (sg_launch_t){.kernel = &kernel,
+                    .layer = layer,
+                    .grid = grid,
+                    .block = on_host ? 1 : SG_SHORT_CONV_DEVICE_CHANNELS,
+                    .params = params};
   return sg_status_ok();
 }

@@ -28,7 +28,8 @@
 // Constraints
 //   grid    ceil(token capacity / token_tile) x ceil(channels / channel_tile)
 //           blocks, channel tiles of a token tile next to each other
-//   block   any size
+//   block   any size on the host; on GPUs the blocks take tiles in turns, with
+//           a thread a channel, and the tiles are those of the enumeration
 //   width   2 to 4
 //   shapes  channels and channel_tile are multiples of 16
 //   types   x, y and cache of the activation dtype, weight and sums in fp32
@@ -36,11 +37,19 @@
 #ifndef STEPGRAPH_KERNELS_SHORT_CONV_PARAMS_H_
 #define STEPGRAPH_KERNELS_SHORT_CONV_PARAMS_H_
 
+#include <assert.h>
 #include <stdint.h>
 
 #include "runtime/base/batch_layout.h"
 
-enum { SG_SHORT_CONV_WIDTH_MIN = 2, SG_SHORT_CONV_WIDTH_MAX = 4 };
+enum {
+  SG_SHORT_CONV_WIDTH_MIN = 2,
+  SG_SHORT_CONV_WIDTH_MAX = 4,
+  // Tiles on GPUs, and blocks a compute unit of the largest grid.
+  SG_SHORT_CONV_DEVICE_TOKENS = 8,
+  SG_SHORT_CONV_DEVICE_CHANNELS = 256,
+  SG_SHORT_CONV_DEVICE_GRID = 8,
+};
 
 typedef struct sg_short_conv_params_t {
   const sg_batch_counts_t* counts;
@@ -63,6 +72,6 @@ typedef struct sg_short_conv_params_t {
   int32_t channel_tile;
 } sg_short_conv_params_t;
 
-_Static_assert(sizeof(sg_short_conv_params_t) == 112, "no padding");
+static_assert(sizeof(sg_short_conv_params_t) == 112, "no padding");
 
 #endif  // STEPGRAPH_KERNELS_SHORT_CONV_PARAMS_H_

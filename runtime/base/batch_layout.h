@@ -8,6 +8,7 @@
 #ifndef STEPGRAPH_RUNTIME_BASE_BATCH_LAYOUT_H_
 #define STEPGRAPH_RUNTIME_BASE_BATCH_LAYOUT_H_
 
+#include <assert.h>
 #include <stdint.h>
 
 // Faults of a batch that the device finds. A step with a fault changes no
@@ -100,8 +101,6 @@ typedef struct sg_batch_entry_header_t {
   const int32_t* device_slots;
   const int32_t* device_sequence_count;
 } sg_batch_entry_header_t;
-
-_Static_assert(sizeof(sg_batch_entry_header_t) == 56, "no padding");
 
 // Where the arrays of an entry start. The capacities are those of the ring,
 // the largest that any step may have.

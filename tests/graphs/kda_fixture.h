@@ -31,7 +31,9 @@ typedef struct kda_fixture_options_t {
   int32_t verify_every;
   sg_table_source_t tables;
   bool always_eager;
+  // Capture as the policy says at set-up.
   bool captured;
+  sg_capture_time_t capture;
   sg_allocator_t allocator;
 } kda_fixture_options_t;
 
@@ -111,6 +113,10 @@ void kda_fixture_run(kda_fixture_t* fixture, const sg_batch_t* batch,
 void kda_fixture_step(kda_fixture_t* fixture, const sg_batch_t* batch,
                       double o_tolerance, double state_tolerance,
                       sg_step_report_t* out_report);
+
+// The second half of that, for a batch that was run already.
+void kda_fixture_compare(kda_fixture_t* fixture, const sg_batch_t* batch,
+                         double o_tolerance, double state_tolerance);
 
 // Copies |bytes| from buffer |buffer| of |layer|; the stream must be idle.
 void kda_fixture_read(const kda_fixture_t* fixture, int32_t layer,

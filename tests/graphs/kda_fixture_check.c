@@ -109,6 +109,11 @@ void kda_fixture_step(kda_fixture_t* f, const sg_batch_t* batch,
                       double o_tolerance, double state_tolerance,
                       sg_step_report_t* out_report) {
   kda_fixture_run(f, batch, out_report);
+  kda_fixture_compare(f, batch, o_tolerance, state_tolerance);
+}
+
+void kda_fixture_compare(kda_fixture_t* f, const sg_batch_t* batch,
+                         double o_tolerance, double state_tolerance) {
   size_t tokens = 0;
   for (int32_t n = 0; n < batch->sequence_count; ++n) {
     tokens += (size_t)batch->query_lens[n];

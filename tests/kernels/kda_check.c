@@ -147,9 +147,8 @@ kda_errors_t kda_check_step(const kda_case_t* test, double tolerance) {
   const kda_errors_t errors = kda_errors_of(&run, &expected);
   const sg_dtype_t dtype = test->geometry.activation_dtype;
   const double limit = tolerance > 0.0 ? tolerance : default_tolerance(dtype);
-  // The state is fp32 whatever the activations are.
   const double state_limit =
-      tolerance > 0.0 ? tolerance : default_tolerance(SG_DTYPE_FP32);
+      tolerance > 0.0 ? tolerance : kda_run_state_tolerance(dtype);
   if (!(errors.o <= limit) || !(errors.state <= state_limit)) {
     fail_msg("errors %.3e of o (limit %.1e), %.3e of the state (limit %.1e)",
              errors.o, limit, errors.state, state_limit);

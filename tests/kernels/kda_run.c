@@ -6,13 +6,10 @@
 #include <string.h>
 
 #include "kernels/common/host_convert.h"
-#include "kernels/kda_chunk/configure.h"
-#include "kernels/kda_chunk/kda_chunk_host.h"
-#include "kernels/kda_recurrent/configure.h"
-#include "kernels/kda_recurrent/kda_recurrent_host.h"
+#include "kernels/kda_chunk/kda_chunk.h"
 #include "tests/kernels/kda_cmocka.h"
 
-enum { CANARY_BYTES = 128, CANARY = 0xa5, POISON = 0xff };
+enum { CANARY = 0xa5 };
 
 const sg_target_t kda_host_target = {
     .name = "host",
@@ -23,21 +20,21 @@ const sg_target_t kda_host_target = {
     .shared_bytes_per_block = (size_t)1 << 20,
 };
 
-// All bytes 0xff are a NaN in each dtype and -1 in integers.
 static kda_buffer_t buffer_of(size_t bytes) {
   kda_buffer_t buffer = {.bytes = bytes};
-  buffer.memory = malloc(bytes + 2 * CANARY_BYTES);
+  buffer.memory = malloc(bytes + 2 * KDA_RUN_CANARY_BYTES);
   assert_non_null(buffer.memory);
-  buffer.data = buffer.memory + CANARY_BYTES;
-  memset(buffer.memory, CANARY, bytes + 2 * CANARY_BYTES);
-  memset(buffer.data, POISON, bytes);
+  buffer.data = buffer.memory + KDA_RUN_CANARY_BYTES;
+  memset(buffer.memory, CANARY, bytes + 2 * KDA_RUN_CANARY_BYTES);
+  memset(buffer.data, KDA_RUN_POISON, bytes);
   return buffer;
 }
 
 static void release(kda_buffer_t* buffer) {
-  for (size_t i = 0; i < CANARY_BYTES; ++i) {
+  for (size_t i = 0; i < KDA_RUN_CANARY_BYTES; ++i) {
     assert_int_equal(buffer->memory[i], CANARY);
-    assert_int_equal(buffer->memory[CANARY_BYTES + buffer->bytes + i], CANARY);
+    assert_int_equal(buffer->memory[KDA_RUN_CANARY_BYTES + buffer->bytes + i],
+                     CANARY);
   }
   free(buffer->memory);
 }
@@ -216,8 +213,8 @@ void kda_run_initialize(const kda_case_t* test, const kda_inputs_t* inputs,
   args->workspace = out_run->workspace.data;
 }
 
-void kda_run_deinitialize(kda_run_t* run) {
-  kda_buffer_t* buffers[] = {
+void kda_run_buffers(kda_run_t* run, kda_buffer_t* out_buffers[]) {
+  kda_buffer_t* buffers[KDA_RUN_BUFFERS] = {
       &run->counts,
       &run->query_start_loc,
       &run->computed_lens,
@@ -236,65 +233,13 @@ void kda_run_deinitialize(kda_run_t* run) {
       &run->initial_state,
       &run->workspace,
   };
-  for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); ++i) {
-    release(buffers[i]);
-  }
+  memcpy(out_buffers, buffers, sizeof(buffers));
 }
 
-// Runs all blocks of |launch| with |kernel|, each with fresh scratch.
-static void run_launch(const sg_launch_t* launch,
-                       const sg_host_kernel_t* kernel, uint64_t order_seed) {
-  assert_int_equal(kernel->params_bytes, launch->kernel->params_bytes);
-  assert_true(launch->shared_bytes <= kda_host_target.shared_bytes_per_block);
-  uint32_t* order = calloc(launch->grid + 1, sizeof(uint32_t));
-  for (uint32_t i = 0; i < launch->grid; ++i) {
-    // Fisher and Yates from the inside out.
-    const uint32_t j = order_seed == 0
-                           ? i
-                           : (uint32_t)(kda_random_bits(&order_seed) % (i + 1));
-    order[i] = order[j];
-    order[j] = i;
-  }
-  const size_t scratch_bytes = (launch->shared_bytes + 63u) & ~(size_t)63;
-  void* scratch = aligned_alloc(64, scratch_bytes);
-  for (uint32_t i = 0; i < launch->grid; ++i) {
-    memset(scratch, POISON, scratch_bytes);
-    const sg_host_block_t block = {
-        .index = order[i],
-        .grid = launch->grid,
-        .threads = launch->block,
-        .shared = scratch,
-        .shared_bytes = launch->shared_bytes,
-    };
-    kernel->run_block(launch->params, &block);
-  }
-  free(scratch);
-  free(order);
-}
-
-void kda_run_recurrent(kda_run_t* run, bool zeroes_outputs) {
-  run->args.zeroes_outputs = zeroes_outputs;
-  sg_kda_recurrent_plan_t plan;
-  assert_ok(sg__kda_recurrent_configure(&kda_host_target, /*layer=*/0,
-                                        &run->args, &plan));
-  run_launch(&plan.launch, sg__kda_recurrent_variant(run->test.isa),
-             run->test.block_order);
-}
-
-void kda_run_chunk(kda_run_t* run, bool zeroes_outputs) {
-  run->args.zeroes_outputs = zeroes_outputs;
-  sg_kda_chunk_plan_t plan;
-  assert_ok(sg__kda_chunk_configure(&kda_host_target, /*layer=*/0, &run->args,
-                                    &plan));
-  run_launch(&plan.launches[0], sg__kda_chunk_prepare_variant(run->test.isa),
-             run->test.block_order);
-  run_launch(&plan.launches[1], sg__kda_chunk_scan_variant(run->test.isa),
-             run->test.block_order);
-}
-
-void kda_run_step(kda_run_t* run) {
-  kda_run_recurrent(run, /*zeroes_outputs=*/false);
-  kda_run_chunk(run, /*zeroes_outputs=*/true);
+void kda_run_deinitialize(kda_run_t* run) {
+  kda_buffer_t* buffers[KDA_RUN_BUFFERS];
+  kda_run_buffers(run, buffers);
+  for (size_t i = 0; i < KDA_RUN_BUFFERS; ++i) release(buffers[i]);
 }
 
 double kda_run_output(const kda_run_t* run, int64_t token, int64_t head,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A case in device buffers, and its kernels run block by block. Buffers are
+// A case in buffers as kernels take them, and its kernels: the host's block by
+// block (kda_run_host.c), a GPU's on a stream with copies of the buffers
+// (kda_run_device.c). Buffers are
 // surrounded by canaries; whatever kernels must not read is NaN: rows beyond
 // the batch, padding between rows, slots of fresh sequences, workspace,
 // scratch.
@@ -13,6 +15,14 @@
 #include "kernels/common/kda_args.h"
 #include "runtime/hip/target.h"
 #include "tests/kernels/kda_inputs.h"
+
+enum {
+  KDA_RUN_BUFFERS = 17,
+  // Before and behind a buffer's data.
+  KDA_RUN_CANARY_BYTES = 128,
+  // All bytes 0xff are a NaN in each dtype and -1 in integers.
+  KDA_RUN_POISON = 0xff,
+};
 
 typedef struct kda_buffer_t {
   unsigned char* memory;
@@ -50,6 +60,12 @@ void kda_run_initialize(const kda_case_t* test, const kda_inputs_t* inputs,
                         kda_run_t* out_run);
 // Asserts that all canaries stand.
 void kda_run_deinitialize(kda_run_t* run);
+
+// All buffers, KDA_RUN_BUFFERS of them.
+void kda_run_buffers(kda_run_t* run, kda_buffer_t* out_buffers[]);
+
+// Relative L2 error that states may have after activations of |dtype|.
+double kda_run_state_tolerance(sg_dtype_t dtype);
 
 // The launches of one op.
 void kda_run_recurrent(kda_run_t* run, bool zeroes_outputs);

@@ -67,12 +67,6 @@ static void test_kda_supports_names_what_is_wrong(void** state) {
   geometry.chunk_size = 48;
   expect(sg_kda_chunk_supports(&geometry, &kda_host_target),
          SG_STATUS_UNSUPPORTED, "chunk_size 48");
-  geometry = geometry_of_test();
-  sg_target_t target = kda_host_target;
-  target.name = "gfx942";
-  target.flavour = SG_FLAVOUR_AMD;
-  expect(sg_kda_chunk_supports(&geometry, &target), SG_STATUS_UNSUPPORTED,
-         "gfx942");
 }
 
 static void test_kda_workspace_bytes(void** state) {

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What differs on NVIDIA's Hopper: ids, barriers, shuffles, memory orders,
+// matrix instructions. Included by device.h alone.
+
+#ifndef STEPGRAPH_KERNELS_COMMON_DEVICE_NVIDIA_H_
+#define STEPGRAPH_KERNELS_COMMON_DEVICE_NVIDIA_H_
+
+#include <hip/hip_runtime.h>
+#include <stdint.h>
+
+#define SG_DEVICE static __device__ __forceinline__
+#define SG_DEVICE_MEMBER __device__ __forceinline__
+// Threads a block are always exactly |threads|; |blocks| shall fit a
+// multiprocessor at a time.
+#define SG_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
+#define SG_SHARED __shared__
+
+enum { SG_WAVE = 32 };
+
+SG_DEVICE int32_t sg_thread(void) { return (int32_t)threadIdx.x; }
+SG_DEVICE uint32_t sg_block(void) { return blockIdx.x; }
+SG_DEVICE int32_t sg_block_threads(void) { return (int32_t)blockDim.x; }
+SG_DEVICE uint32_t sg_grid(void) { return gridDim.x; }
+SG_DEVICE int32_t sg_lane(void) { return (int32_t)(threadIdx.x & 31u); }
+
+// Threads of a block meet, and see each other's writes to any memory.
+SG_DEVICE void sg_block_barrier(void) { __syncthreads(); }
+
+SG_DEVICE uint32_t sg_bits_of(float value) { return __float_as_uint(value); }
+SG_DEVICE float sg_float_of(uint32_t bits) { return __uint_as_float(bits); }
+
+// The value of the lane whose number differs by |mask|.
+SG_DEVICE uint32_t sg_exchange(uint32_t value, int32_t mask) {
+  return __shfl_xor_sync(0xffffffffu, value, mask);
+}
+// The value of the lane |distance| below; below lane 0, of any lane.
+SG_DEVICE uint32_t sg_from_below(uint32_t value, int32_t distance) {
+  return __shfl_up_sync(0xffffffffu, value, (uint32_t)distance);
+}
+
+// 2^x with an error of 2 units in the last place; 0 where the result would be
+// below 2^-126.
+SG_DEVICE float sg_exp2(float x) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+}
+// 1 / x with an error of 1 unit in the last place, 1 / sqrt(x) with 2.
+SG_DEVICE float sg_reciprocal(float x) {
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+SG_DEVICE float sg_reciprocal_root(float x) {
+  float result;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
+// Round to nearest even.
+SG_DEVICE uint16_t sg_bf16_of(float value) {
+  uint16_t bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+}
+SG_DEVICE uint32_t sg_bf16_pair_of(float low, float high) {
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+SG_DEVICE uint16_t sg_fp16_of(float value) {
+  uint16_t bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+}
+SG_DEVICE float sg_float_of_fp16(uint16_t bits) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+}
+
+// Words that the host writes or reads at the same time.
+SG_DEVICE uint64_t sg_system_load(const uint64_t* word) {
+  uint64_t value;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];"
+               : "=l"(value)
+               : "l"(word)
+               : "memory");
+  return value;
+}
+// The same without order, for 32 or 64 bits.
+template <typename word_t>
+SG_DEVICE word_t sg_system_peek(const word_t* word) {
+  return *(const volatile word_t*)word;
+}
+SG_DEVICE void sg_system_store(uint64_t* word, uint64_t value) {
+  asm volatile("st.release.sys.global.u64 [%0], %1;"
+               :
+               : "l"(word), "l"(value)
+               : "memory");
+}
+SG_DEVICE uint64_t sg_system_add(uint64_t* word, uint64_t value) {
+  return atomicAdd_system((unsigned long long*)word, (unsigned long long)value);
+}
+// *word = max(*word, value); returns what was there.
+SG_DEVICE uint64_t sg_atomic_max(uint64_t* word, uint64_t value) {
+  return atomicMax((unsigned long long*)word, (unsigned long long)value);
+}
+
+// Memory that is read or written once: it need not stay in caches.
+typedef float4 sg_float4_t;
+SG_DEVICE sg_float4_t sg_load_16_once(const void* address) {
+  return __ldcs((const sg_float4_t*)address);
+}
+SG_DEVICE void sg_store_16_once(void* address, sg_float4_t value) {
+  __stcs((sg_float4_t*)address, value);
+}
+
+// --- Tiles of 16 x 16 over a wave: device_tile.h has the common part ---
+
+enum {
+  SG_TILE_VALUES = 8,  // elements that a lane holds
+  SG_TILE_RUN = 2,     // of which so many are neighbours in a row
+};
+
+SG_DEVICE int32_t sg_tile_row(int32_t i) {
+  return (sg_lane() >> 2) + ((i & 2) << 2);
+}
+SG_DEVICE int32_t sg_tile_column(int32_t i) {
+  return ((sg_lane() & 3) << 1) + (i & 1) + ((i & 4) << 1);
+}
+// Where element (row, column) stands among the 256 of a packed tile: lanes
+// follow each other, each with its elements.
+SG_DEVICE int32_t sg_tile_index(int32_t row, int32_t column) {
+  const int32_t lane = ((row & 7) << 2) + ((column & 7) >> 1);
+  return lane * 8 + (column & 1) + ((row >> 3) << 1) + ((column >> 3) << 2);
+}
+
+typedef struct sg_tile_t {
+  float value[SG_TILE_VALUES];
+} sg_tile_t;
+
+SG_DEVICE void sg_mma_bf16(float* c, const uint32_t* a, uint32_t b0,
+                           uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// The first half of the columns, then the second.
+SG_DEVICE void sg_tile_multiply_bf16(sg_tile_t* sum, const uint32_t* left,
+                                     const uint32_t* right) {
+  sg_mma_bf16(sum->value, left, right[0], right[2]);
+  sg_mma_bf16(sum->value + 4, left, right[1], right[3]);
+}
+
+SG_DEVICE void sg_mma_tf32(float* c, uint32_t a0, uint32_t a1, uint32_t a2,
+                           uint32_t a3, uint32_t b0, uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+// value = high + low to 22 bits, both numbers of 11.
+SG_DEVICE void sg_split_tf32(float value, uint32_t* high, uint32_t* low) {
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(*high) : "f"(value));
+  asm("cvt.rna.tf32.f32 %0, %1;"
+      : "=r"(*low)
+      : "f"(value - sg_float_of(*high)));
+}
+
+// Products of fp32 operands in three parts: high high + high low + low high,
+// good to 2^-21. A product starts from zero and is then added, because the
+// matrix unit cuts off what it does not keep: over thousands of additions to
+// the same sum that would add up.
+//
+// The instruction is 8 deep: a step takes columns 2t and 2t + 1 of lane t for
+// its columns t and t + 4, of both operands alike.
+SG_DEVICE void sg_tile_multiply_fp32(sg_tile_t* sum, const float* left,
+                                     const float* right) {
+  uint32_t high_a[8], low_a[8], high_b[8], low_b[8];
+#pragma unroll
+  for (int32_t i = 0; i < 8; ++i) {
+    sg_split_tf32(left[i], &high_a[i], &low_a[i]);
+    sg_split_tf32(right[i], &high_b[i], &low_b[i]);
+  }
+  float c[8] = {0.0f};
+#pragma unroll
+  for (int32_t part = 0; part < 3; ++part) {
+    const uint32_t* a = part == 0 ? low_a : high_a;
+    const uint32_t* b = part == 1 ? low_b : high_b;
+#pragma unroll
+    for (int32_t i = 0; i < 8; i += 4) {
+      sg_mma_tf32(c, a[i], a[i + 2], a[i + 1], a[i + 3], b[i], b[i + 1]);
+      sg_mma_tf32(c + 4, a[i], a[i + 2], a[i + 1], a[i + 3], b[i + 2],
+                  b[i + 3]);
+    }
+  }
+#pragma unroll
+  for (int32_t i = 0; i < 8; ++i) sum->value[i] += c[i];
+}
+
+// --- A stream of panels from global to shared memory ---
+
+enum {
+  // Copies of a panel in shared memory.
+  SG_STREAM_STAGES = 3,
+};
+
+// Panels of |BYTES| bytes, in order, copied by |THREADS| threads while those
+// before are worked on.
+template <int32_t BYTES, int32_t THREADS>
+struct sg_stream_t {
+  unsigned char* shared;
+
+  SG_DEVICE_MEMBER unsigned char* stage(int32_t number) const {
+    return shared + (number % SG_STREAM_STAGES) * BYTES;
+  }
+
+  // Commits a group of copies even when there is nothing left to copy, so
+  // that groups number panels.
+  template <typename panels_t>
+  SG_DEVICE_MEMBER void fetch(const panels_t& panels, int32_t number,
+                              int32_t count) {
+    if (number < count) {
+      const unsigned char* source = panels(number);
+      const uint32_t target = (uint32_t)__cvta_generic_to_shared(stage(number));
+      for (int32_t i = sg_thread() * 16; i < BYTES; i += THREADS * 16) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                     :
+                     : "r"(target + (uint32_t)i), "l"(source + i)
+                     : "memory");
+      }
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  }
+
+  // |panels| yields the panel of a number below |count|.
+  template <typename panels_t>
+  SG_DEVICE_MEMBER void start(unsigned char* memory, const panels_t& panels,
+                              int32_t count) {
+    shared = memory;
+    for (int32_t i = 0; i + 1 < SG_STREAM_STAGES; ++i) fetch(panels, i, count);
+  }
+
+  // Panel |number| in shared memory; what was returned before is overwritten.
+  template <typename panels_t>
+  SG_DEVICE_MEMBER const unsigned char* next(const panels_t& panels,
+                                             int32_t number, int32_t count) {
+    asm volatile("cp.async.wait_group %0;"
+                 :
+                 : "n"(SG_STREAM_STAGES - 2)
+                 : "memory");
+    sg_block_barrier();
+    fetch(panels, number + SG_STREAM_STAGES - 1, count);
+    return stage(number);
+  }
+};
+
+// A kernel gets more than 48 KiB of dynamic shared memory only on request. The
+// attribute belongs to the device that is current, so it is set each time; a
+// refusal shows as an error of the launch.
+template <typename kernel_t>
+static void sg_allow_shared(kernel_t* kernel, int32_t bytes) {
+  if (bytes <= 48 * 1024) return;
+  (void)cudaFuncSetAttribute(
+      (const void*)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+}
+
+#endif  // STEPGRAPH_KERNELS_COMMON_DEVICE_NVIDIA_H_

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launches kernels of a gfx942 or gfx950 code object in tinygrad's emulator.
+
+The emulator interprets CDNA instructions and works on this process's memory.
+STEPGRAPH_CDNA_EMULATOR names the root of a tinygrad tree.
+"""
+
+import ctypes
+import mmap
+import os
+import struct
+import sys
+
+import code_objects
+
+PAGE = 4096
+NOP = 0xbf800000
+NORESERVE = 0x4000  # Linux: memory is taken when it is written
+LDS_GRANULE = 512
+LDS_SHIFT, LDS_MASK = 15, 0x1ff
+
+
+def available():
+    root = os.environ.get("STEPGRAPH_CDNA_EMULATOR")
+    return bool(root) and os.path.exists(
+        os.path.join(root, "test/mockgpu/amd/emu.py"))
+
+
+def load_emulator():
+    # Its own cache of compiled instructions belongs to nobody else.
+    os.environ.setdefault("CACHELEVEL", "0")
+    sys.path.insert(0, os.environ["STEPGRAPH_CDNA_EMULATOR"])
+    from test.mockgpu.amd import emu
+    reserve_lds(emu)
+    return emu.run_asm
+
+
+def reserve_lds(emu):
+    """Puts LDS at the start of 4 GiB that can be read: the emulator reads it
+    for lanes that are switched off too, at whatever address they hold."""
+    reserve = mmap.mmap(-1, (1 << 32) + PAGE,
+                        mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NORESERVE)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(reserve))
+    buffer_type, specification = emu.Buffer, emu.BufferSpec
+
+    def make(device, size, dtype, options=None):
+        caller = sys._getframe(1).f_code.co_name
+        if options is None and caller == "run_asm" and dtype.itemsize == 4:
+            options = specification(external_ptr=address)
+        return buffer_type(device, size, dtype, options=options)
+
+    make.reserve = reserve  # it lives as long as the function
+    emu.Buffer = make
+
+
+class CodeObject:
+    """An ELF file in memory, at addresses as far apart as it asks for."""
+
+    def __init__(self, tools, path):
+        with open(path, "rb") as file:
+            elf = file.read()
+        offset, = struct.unpack_from("<Q", elf, 32)
+        size, count = struct.unpack_from("<HH", elf, 54)
+        segments = [struct.unpack_from("<IIQQQQQQ", elf, offset + i * size)
+                    for i in range(count)]
+        loads = [s for s in segments if s[0] == 1]
+        end = max(address + memory for _, _, _, address, _, _, memory, _ in loads)
+        self.memory = mmap.mmap(-1, (end + PAGE - 1) // PAGE * PAGE)
+        for _, _, start, address, _, in_file, _, _ in loads:
+            self.memory[address:address + in_file] = elf[start:start + in_file]
+        self.base = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self.size = len(self.memory)
+        self.symbols = dict(self._symbols(elf))
+        self.kernels = code_objects.kernels_of(tools, path)
+        # The emulator has no caches, and does not know what controls them.
+        for address in code_objects.cache_controls_of(tools, path):
+            struct.pack_into("<II", self.memory, address, NOP, NOP)
+
+    @staticmethod
+    def _symbols(elf):
+        offset, = struct.unpack_from("<Q", elf, 40)
+        size, count = struct.unpack_from("<HH", elf, 58)
+        sections = [struct.unpack_from("<IIQQQQIIQQ", elf, offset + i * size)
+                    for i in range(count)]
+        for section in sections:
+            if section[1] != 11:  # SHT_DYNSYM
+                continue
+            names = sections[section[6]][4]
+            for at in range(section[4], section[4] + section[5], 24):
+                name, _, _, _, value, _ = struct.unpack_from("<IBBHQQ", elf, at)
+                text = elf[names + name:elf.index(b"\0", names + name)]
+                yield text.decode(), value
+
+    def launch(self, run_asm, name, grid, block, shared_bytes, params):
+        """Runs |grid| blocks of |block| threads with the struct |params|."""
+        kernel = self.kernels[name]
+        descriptor = self.symbols[name + ".kd"]
+        fixed_lds, scratch = struct.unpack_from("<II", self.memory, descriptor)
+        entry, = struct.unpack_from("<q", self.memory, descriptor + 16)
+        rsrc2, = struct.unpack_from("<I", self.memory, descriptor + 52)
+        granules = -(-(fixed_lds + shared_bytes) // LDS_GRANULE)
+        assert granules <= LDS_MASK
+        rsrc2 = rsrc2 & ~(LDS_MASK << LDS_SHIFT) | granules << LDS_SHIFT
+        arguments = bytearray(kernel["kernarg_segment_size"] + 64)
+        arguments[:len(params)] = params
+        for kind, value, form in (("hidden_block_count_x", grid, "<I"),
+                                  ("hidden_group_size_x", block, "<H")):
+            if kind in kernel:
+                struct.pack_into(form, arguments, kernel[kind], value)
+        buffer = (ctypes.c_char * len(arguments)).from_buffer(arguments)
+        error = run_asm(self.base + descriptor + entry, self.size, grid, 1, 1,
+                        block, 1, 1, ctypes.addressof(buffer), rsrc2, scratch,
+                        "cdna")
+        assert error == 0, f"{name}: the emulator returned {error}"

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""batch_ingest, chunk_metadata, step_done, short_conv and gated_norm for AMD
+in the emulator, against models of them. Exit code 77 means skipped.
+
+usage: test_emulated_batch.py FOLDER_OF_DEVICE_OBJECTS
+"""
+
+import struct
+import sys
+import tempfile
+
+import numpy as np
+
+import code_objects
+import emulator
+from kda_reference import sigmoid
+
+TARGET = "gfx942"
+COUNTS = "<6iq"
+(FIRST_OFFSET, DECREASING, TOKEN_COUNT, SLOT_RANGE, DUPLICATE, PHASE, TABLES,
+ COMPUTED) = 3, 4, 5, 6, 7, 8, 9, 10
+STALE, SEQUENCE_COUNT = 1, 2
+
+
+class Kernels:
+    def __init__(self, objects, folder):
+        self.tools = code_objects.Tools.from_environment()
+        self.run_asm = emulator.load_emulator()
+        self.objects, self.folder, self.loaded = objects, folder, {}
+
+    def launch(self, name, grid, block, params):
+        if name not in self.loaded:
+            path = code_objects.extract(
+                self.tools, f"{self.objects}/kernels_{name}_{name}.hip.o",
+                TARGET, self.folder)
+            self.loaded[name] = emulator.CodeObject(self.tools, path)
+        self.loaded[name].launch(self.run_asm, name, grid, block, 0, params)
+
+
+def at(array):
+    return array.ctypes.data
+
+
+# --- chunk_metadata ---
+
+class Batch:
+    """Of a capacity of 40 sequences, 200 tokens and 50 slots; slot 2 is none."""
+    SEQUENCES, TOKENS, SLOTS, NULL, CHUNK = 40, 200, 50, 2, 16
+
+    def __init__(self, lens, computed=None, slots=None, content=0, given=None,
+                 wide=False):
+        self.n = len(lens)
+        self.loc = np.cumsum([0] + lens).astype(np.int64)
+        self.computed = np.array(computed or [0] * self.n, np.int32)
+        self.slots = np.array(slots or range(3, 3 + self.n), np.int32)
+        self.content, self.given, self.wide = content, given, wide
+
+    def chunks(self, decodes):
+        return [0 if n < decodes else int(-(-(self.loc[n + 1] - self.loc[n])
+                                            // self.CHUNK))
+                for n in range(self.n)]
+
+    def decodes(self):
+        n = 0
+        while (n < self.n and self.loc[n + 1] - self.loc[n] == 1
+               and self.computed[n] > 0):
+            n += 1
+        return n
+
+    def tables(self):
+        chunks = self.chunks(self.decodes())
+        offsets = np.cumsum([0] + chunks).astype(np.int64)
+        indices = [(n, i) for n, count in enumerate(chunks)
+                   for i in range(count)]
+        return offsets, np.array(indices or [(0, 0)], np.int32)
+
+    def fault(self):
+        """Code, sequence and value of the first fault, by walking along."""
+        decodes, used = self.decodes(), set()
+        if self.loc[0] != 0:
+            return FIRST_OFFSET, 0, int(self.loc[0])
+        for n in range(self.n):
+            length = int(self.loc[n + 1] - self.loc[n])
+            slot = int(self.slots[n])
+            if length < 0:
+                return DECREASING, n, length
+            if self.loc[n + 1] > self.TOKENS:
+                return TOKEN_COUNT, n, int(self.loc[n + 1])
+            if length == 0:
+                continue
+            if slot >= self.SLOTS:
+                return SLOT_RANGE, n, slot
+            if slot >= 0 and slot != self.NULL:
+                if slot in used:
+                    return DUPLICATE, n, slot
+                used.add(slot)
+            if self.content == 1 and n >= decodes or \
+                    self.content == 2 and n < decodes:
+                return PHASE, n, length
+            if self.computed[n] < 0:
+                return COMPUTED, n, int(self.computed[n])
+        return self.table_fault() if self.given else None
+
+    def table_fault(self):
+        offsets, indices = self.tables()
+        given_offsets, given_indices = self.given
+        for n in range(self.n):
+            if given_offsets[n] != offsets[n]:
+                return TABLES, n, int(offsets[n])
+            for row in range(offsets[n], offsets[n + 1]):
+                if tuple(given_indices[row]) != tuple(indices[row]):
+                    return TABLES, n, row
+        if given_offsets[self.n] != offsets[self.n]:
+            return TABLES, -1, int(offsets[self.n])
+        return None
+
+
+def run_metadata(kernels, batch, stamps):
+    capacity = batch.SEQUENCES
+    loc = np.full(capacity + 1, -1, np.int64 if batch.wide else np.int32)
+    loc[:batch.n + 1] = batch.loc
+    copy = np.full(capacity + 1, -1, np.int32)
+    computed = np.full(capacity, -1, np.int32)
+    computed[:batch.n] = batch.computed
+    slots = np.full(capacity, 1 << 30, np.int32)
+    slots[:batch.n] = batch.slots
+    offsets = np.full(capacity + 1, -7, np.int64)
+    indices = np.full((64, 2), -7, np.int32)
+    if batch.given:
+        offsets[:batch.n + 1] = batch.given[0]
+        indices[:len(batch.given[1])] = batch.given[1]
+    counts = bytearray(struct.pack(COUNTS, batch.n, -5, -5, -5, 0, -5, 0))
+    memory = np.frombuffer(counts, np.uint8)
+    kernels.launch("chunk_metadata", 1, 1024, struct.pack(
+        "<8Q10i", at(memory), at(loc), at(copy) if batch.wide else 0,
+        at(computed), at(slots), at(indices), at(offsets), at(stamps),
+        capacity, batch.TOKENS, 64, batch.CHUNK, batch.SLOTS, batch.NULL,
+        batch.content, 8 if batch.wide else 4, 1 if batch.given else 0, 0))
+    found = struct.unpack(COUNTS, counts)
+    assert not stamps.any(), "stamps are left over"
+    fault = batch.fault()
+    if fault:
+        code, sequence, value = fault
+        assert found == (batch.n, 0, 0, 0, code, sequence, value), \
+            f"{found} instead of {fault}"
+        return
+    decodes = batch.decodes()
+    expected_offsets, expected_indices = batch.tables()
+    total = int(expected_offsets[-1])
+    assert found == (batch.n, batch.loc[-1], decodes, total, 0, -1, 0), found
+    assert (offsets[:batch.n + 1] == expected_offsets).all(), offsets
+    assert (indices[:total] == expected_indices[:total]).all(), indices
+    assert batch.given or (indices[total:] == -7).all()
+    if batch.wide:
+        assert (copy[:batch.n + 1] == batch.loc).all()
+
+
+def metadata_batches():
+    yield Batch([])
+    yield Batch([0, 0, 0])
+    yield Batch([1, 1, 0, 17, 0, 64, 1], [4, 2, 0, 0, 3, 9, 9])
+    yield Batch([1] * 40, [1] * 40, content=1)
+    yield Batch([16, 17, 15], wide=True)
+    yield Batch([3, 4, 5, 6], slots=[7, 8, 8, 7])
+    yield Batch([3, 0, 5, 6], slots=[7, 7, 8, 7])
+    yield Batch([3, 4, 5], slots=[2, 2, -1])
+    yield Batch([3, 4, 5], slots=[7, 50, 7])
+    yield Batch([3, -4, 5], slots=[7, 50, 7])
+    yield Batch([100, 101])
+    yield Batch([3, 4], [0, -2])
+    yield Batch([1, 4], [3, 2], content=1)
+    yield Batch([1, 4], [3, 2], content=2)
+    for lens in ([3, 4], []):
+        shifted = Batch(lens)
+        shifted.loc += 1
+        yield shifted
+    for change in range(5):
+        batch = Batch([1, 20, 0, 33], [3, 0, 0, 1])
+        offsets, indices = batch.tables()
+        if change == 1:
+            offsets[3] += 1
+        elif change == 2:
+            indices[3, 1] = 7
+        elif change == 3:
+            offsets[4] += 2
+        elif change == 4:
+            offsets[1], indices[0, 0] = 9, 9
+        batch.given = offsets, indices
+        yield batch
+
+
+def test_metadata(kernels):
+    stamps = np.zeros(1 + Batch.SLOTS, np.uint64)
+    for batch in metadata_batches():
+        run_metadata(kernels, batch, stamps)
+
+
+# --- batch_ingest and step_done ---
+
+def test_ingest_and_done(kernels):
+    for place in (0, 1):
+        for step, header_step, count in ((4, 4, 4), (5, 5, 0), (7, 3, 2),
+                                         (8, 8, 7)):
+            run_ingest(kernels, place, step, header_step, count)
+
+
+def run_ingest(kernels, place, step, header_step, count):
+    """One step, whose arrays are in the entry or, at place 1, elsewhere; the
+    count is there too."""
+    capacity, depth, entry = 6, 3, 512
+    table = 4 * (capacity + 1)
+    loc_at, computed_at, slots_at = 56, 56 + table, 56 + 2 * table
+    loc, computed, slots = [0, 1, 4, 4, 9], [2, 0, 1, 5], [3, -1, 0, 4]
+    ring = np.full(depth * entry, 0x7f, np.uint8)
+    base = step % depth * entry
+    elsewhere = [np.array(values, np.int32) for values in
+                 (loc, computed, slots, [count])]
+    ring[base:base + 56] = np.frombuffer(struct.pack(
+        "<Q4i4Q", header_step, 6 if place else count, 0, place, 0,
+        *(at(array) for array in elsewhere)), np.uint8)
+    if not place:
+        for offset, values in ((loc_at, loc), (computed_at, computed),
+                               (slots_at, slots)):
+            ring[base + offset:base + offset + 4 * len(values)] = \
+                np.array(values, np.int32).view(np.uint8)
+    cursor = np.array([step, 77], np.uint64)
+    counts = bytearray(40)
+    memory = np.frombuffer(counts, np.uint8)[:32]
+    out = [np.full(capacity + 2, -9, np.int32) for _ in range(3)]
+    kernels.launch("batch_ingest", 1, 256, struct.pack(
+        "<8Q10I4i", at(ring), at(cursor), at(memory), at(out[0]), at(out[1]),
+        at(out[2]), 0, 0, capacity, 0, loc_at, computed_at, slots_at, slots_at,
+        0, 0, entry, 0, depth, capacity, 0, 0))
+    error = (STALE if header_step != step else
+             SEQUENCE_COUNT if count > capacity else 0)
+    real = 0 if error else count
+    tail = 0 if error else loc[real]
+    value = {0: 0, STALE: header_step,
+             SEQUENCE_COUNT: -1 if place else count}[error]
+    assert list(cursor) == [step + 1, step]
+    assert struct.unpack(COUNTS, counts[:32]) == \
+        (real, tail, 0, 0, error, -1, value)
+    assert list(out[0]) == loc[:real] + [tail] * (capacity + 1 - real) + [-9]
+    assert list(out[1][:-1]) == \
+        computed[:real] + [0] * (capacity - real) + [-9]
+    assert list(out[2][:-1]) == slots[:real] + [-1] * (capacity - real) + [-9]
+    check_done(kernels, cursor, memory, error, value)
+
+
+def check_done(kernels, cursor, counts, error, value):
+    for read in (0, 1):
+        mailbox = np.zeros(7, np.uint64)
+        mailbox[1:4] = 1, read, 5
+        kernels.launch("step_done", 1, 64, struct.pack(
+            "<3Q", at(cursor), at(counts), at(mailbox)))
+        assert mailbox[0] == cursor[1]
+        assert mailbox[3] == (6 if error else 5)
+        recorded = bool(error) and read == 1
+        assert mailbox[1] == (2 if recorded else 1)
+        if recorded:
+            assert list(mailbox[4:6]) == [cursor[1], value % (1 << 64)]
+            assert list(mailbox[6:].view(np.int32)) == [error, -1]
+        else:
+            assert not mailbox[4:].any()
+
+
+# --- short_conv and gated_norm, in fp32 ---
+
+def make_counts(sequences, tokens):
+    return np.frombuffer(bytearray(struct.pack(
+        COUNTS, sequences, tokens, 0, 0, 0, -1, 0)), np.uint8)
+
+
+def close(found, expected, terms):
+    assert (abs(found - expected) <= 2e-6 * terms + 1e-6).all(), \
+        abs(found - expected).max()
+
+
+def test_short_conv(kernels):
+    random = np.random.default_rng(3)
+    channels, width = 32, 4
+    lens, computed, slots = [1, 13, 0, 2, 9], [4, 0, 1, 3, 2], [3, 1, 2, 4, -1]
+    tokens = sum(lens)
+    x = np.full((tokens + 4, channels), np.nan, np.float32)
+    x[:tokens] = random.standard_normal((tokens, channels))
+    weight = random.standard_normal((channels, width)).astype(np.float32)
+    cache = random.standard_normal((5, width - 1, channels)).astype(np.float32)
+    before = cache.copy()
+    y = np.full_like(x, np.nan)
+    loc = np.cumsum([0] + lens).astype(np.int32)
+    counts = make_counts(len(lens), tokens)
+    lengths = np.array(computed, np.int32), np.array(slots, np.int32)
+    kernels.launch("short_conv", 2, 256, struct.pack(
+        "<8Q3q6i", at(counts), at(loc), at(lengths[0]), at(lengths[1]), at(x),
+        at(weight), at(cache), at(y), channels, channels,
+        (width - 1) * channels, channels, width, 0, 0, 8, 256))
+    expected_cache = before.copy()
+    for n, length in enumerate(lens):
+        rows = slice(loc[n], loc[n + 1])
+        if slots[n] < 0:
+            assert not y[rows].any()
+            continue
+        history = before[slots[n]] if computed[n] else 0 * before[slots[n]]
+        inputs = np.concatenate([history, x[rows]]).astype(np.float64)
+        sums = sum(inputs[i:i + length] * weight[:, i] for i in range(width))
+        terms = sum(abs(inputs[i:i + length] * weight[:, i])
+                    for i in range(width))
+        close(y[rows], sums * sigmoid(sums), terms)
+        if length:
+            expected_cache[slots[n]] = inputs[length:]
+    assert (cache == expected_cache).all()
+    assert np.isnan(y[tokens:]).all()
+
+
+def test_gated_norm(kernels):
+    random = np.random.default_rng(4)
+    tokens, capacity, heads, dim = 5, 7, 3, 80
+    o = np.full((capacity, heads, dim), np.nan, np.float32)
+    gate = o.copy()
+    o[:tokens] = random.standard_normal((tokens, heads, dim))
+    gate[:tokens] = random.standard_normal((tokens, heads, dim))
+    weight = random.standard_normal(dim).astype(np.float32)
+    y = np.full_like(o, np.nan)
+    counts = make_counts(2, tokens)
+    kernels.launch("gated_norm", 3, 256, struct.pack(
+        "<5Q3q6ifi", at(counts), at(o), at(gate), at(weight), at(y),
+        heads * dim, heads * dim, heads * dim, heads, dim, 0, capacity, 4, 1,
+        1e-5, 0))
+    x = o[:tokens].astype(np.float64)
+    expected = x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * weight * \
+        sigmoid(gate[:tokens].astype(np.float64))
+    close(y[:tokens], expected, abs(expected))
+    assert not y[tokens:].any()
+
+
+def main():
+    if not emulator.available():
+        print("STEPGRAPH_CDNA_EMULATOR is not set: skipped")
+        return 77
+    with tempfile.TemporaryDirectory() as folder:
+        kernels = Kernels(sys.argv[1], folder)
+        for test in (test_ingest_and_done, test_gated_norm, test_short_conv,
+                     test_metadata):
+            test(kernels)
+            print(f"{test.__name__} ok", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The KDA kernels for AMD in the emulator against the recurrence in double
+precision. Whatever kernels must not read is NaN; exit code 77 means skipped.
+
+usage: test_emulated_kda.py FOLDER_OF_DEVICE_OBJECTS
+"""
+
+import struct
+import sys
+import tempfile
+
+import numpy as np
+
+import code_objects
+import emulator
+import kda_reference as kda
+
+TARGET = "gfx942"
+NAN_BITS = 0xff
+SPARE_TOKENS, ROW_PADDING, SLOT_PADDING = 3, 8, 16
+
+
+def poisoned(shape, dtype):
+    array = np.empty(shape, np.float32 if dtype == kda.FP32 else np.uint16)
+    array.view(np.uint8).fill(NAN_BITS)
+    return array
+
+
+def rows(values, dtype):
+    """Rows of |values|, padded, with spare ones; and the distance of two."""
+    values = values.reshape(values.shape[0], -1)
+    padded = poisoned((values.shape[0] + SPARE_TOKENS,
+                       values.shape[1] + ROW_PADDING), dtype)
+    padded[:values.shape[0], :values.shape[1]] = kda.to_dtype(values, dtype)
+    return padded, padded.shape[1]
+
+
+class Run:
+    """A case in memory as the launchers would hand it to the kernels."""
+
+    def __init__(self, case):
+        self.case = case
+        gate = kda.FP32 if case.gate == kda.GATE_GIVEN else case.dtype
+        beta = kda.FP32 if case.beta == kda.BETA_GIVEN else case.dtype
+        self.q, self.q_stride = rows(case.q, case.dtype)
+        self.k, self.k_stride = rows(case.k, case.dtype)
+        self.v, self.v_stride = rows(case.v, case.dtype)
+        self.g, self.g_stride = rows(case.raw_g, gate)
+        self.b, self.b_stride = rows(case.raw_beta, beta)
+        self.o = poisoned(self.v.shape, case.dtype)
+        self.a_log = case.a_log.astype(np.float32)
+        self.dt_bias = case.dt_bias.astype(np.float32)
+        self._make_state()
+        self._make_tables()
+
+    def _make_state(self):
+        case = self.case
+        elements = case.value_heads * case.value_dim * case.key_dim
+        self.slot_stride = elements + SLOT_PADDING
+        memory = poisoned(case.slot_count * self.slot_stride + 4, kda.FP32)
+        skip = -memory.ctypes.data % 16 // 4
+        self.state = memory[skip:skip + case.slot_count * self.slot_stride]
+        self.state = self.state.reshape(case.slot_count, self.slot_stride)
+        for n, slot in enumerate(case.slots):
+            if slot > 0 and case.computed[n] > 0:
+                self.state[slot, :elements] = case.states[n].reshape(-1)
+        self.before = self.state.copy()
+        self.elements = elements
+
+    def _make_tables(self):
+        case = self.case
+        chunks = [0 if n < case.decodes else -(-length // case.chunk_size)
+                  for n, length in enumerate(case.lens)]
+        self.loc = np.cumsum([0] + case.lens).astype(np.int32)
+        self.offsets = np.cumsum([0] + chunks).astype(np.int64)
+        self.indices = np.array([(n, i) for n, count in enumerate(chunks)
+                                 for i in range(count)] or [(0, 0)], np.int32)
+        self.chunk_count = int(self.offsets[-1])
+        self.computed = np.array(case.computed, np.int32)
+        self.slots = np.array(case.slots, np.int32)
+        self.counts = np.frombuffer(bytearray(struct.pack(
+            "<6iq", len(case.lens), case.tokens, case.decodes,
+            self.chunk_count, 0, -1, 0)), np.uint8)
+
+    def params(self):
+        case, at = self.case, lambda array: array.ctypes.data
+        return struct.pack(
+            "<13Q7q12i2f", at(self.counts), at(self.loc), at(self.computed),
+            at(self.slots), at(self.q), at(self.k), at(self.v), at(self.g),
+            at(self.b), at(self.a_log), at(self.dt_bias), at(self.o),
+            at(self.state), self.q_stride, self.k_stride, self.v_stride,
+            self.g_stride, self.b_stride, self.v_stride, self.slot_stride,
+            case.heads, case.value_heads, case.key_dim, case.value_dim,
+            case.gate, case.beta, int(case.l2norm), case.dtype, 0,
+            case.tokens + SPARE_TOKENS, 1, 1, case.scale, case.lower_bound)
+
+    def errors(self):
+        """Relative L2 errors of outputs and states."""
+        case = self.case
+        o, states = case.expected()
+        width = case.value_heads * case.value_dim
+        found = kda.from_dtype(self.o[:case.tokens, :width].copy(), case.dtype)
+        live = [n for n in range(len(case.lens)) if case.is_live(n)]
+        state = np.array([self.state[case.slots[n], :self.elements]
+                          for n in live], np.float64)
+        return (relative(found, o.reshape(case.tokens, width)),
+                relative(state, states[live].reshape(len(live), -1)))
+
+    def check_untouched(self):
+        case = self.case
+        width = case.value_heads * case.value_dim
+        live = {case.slots[n] for n in range(len(case.lens))
+                if case.is_live(n)}
+        for slot in range(case.slot_count):
+            first = self.elements if slot in live else 0
+            assert (self.state[slot, first:].tobytes()
+                    == self.before[slot, first:].tobytes()), f"slot {slot}"
+        assert not self.o[case.tokens:, :width].any(), "tail is not zero"
+        padding = self.o[:, width:].copy().view(np.uint8)
+        assert (padding == NAN_BITS).all(), "padding of rows"
+
+
+def relative(found, expected):
+    norm = np.linalg.norm(expected)
+    return np.linalg.norm(found - expected) / norm if norm else 0.0
+
+
+def key_class(case):
+    return 4 if case.key_dim <= 64 else 8 if case.key_dim <= 128 else 16
+
+
+class Kernels:
+    def __init__(self, objects, folder):
+        tools = code_objects.Tools.from_environment()
+        self.run_asm = emulator.load_emulator()
+        self.loaded = {}
+        for op in ("kda_recurrent_kda_recurrent", "kda_chunk_prepare",
+                   "kda_chunk_scan"):
+            path = code_objects.extract(
+                tools, f"{objects}/kernels_{op}.hip.o", TARGET, folder)
+            loaded = emulator.CodeObject(tools, path)
+            for name in loaded.kernels:
+                self.loaded[name] = loaded
+
+    def launch(self, start, grid, block, shared, params):
+        name, = [name for name in self.loaded if name.startswith(start)]
+        self.loaded[name].launch(self.run_asm, name, grid, block, shared,
+                                 params)
+
+
+def run_step(kernels, run):
+    """kda_recurrent, then kda_chunk; grids are smaller than the work."""
+    case = run.case
+    kernels.launch(f"_Z13kda_recurrentILi{key_class(case) // 2}E", 3, 128, 0,
+                   run.params())
+    tiles = key_class(case)
+    element = 2 if case.dtype == kda.BF16 else 4
+    panel = (3 * tiles + 2) * 256 * element + tiles * 64
+    panels = poisoned((max(run.chunk_count, 1) * case.value_heads
+                       * (case.chunk_size // 16) * panel + 16) // 4, kda.FP32)
+    address = (panels.ctypes.data + 15) // 16 * 16
+    params = run.params() + struct.pack(
+        "<6Q2i", run.indices.ctypes.data, run.offsets.ctypes.data, 0, 0, 0,
+        address, case.chunk_size, -(-case.value_dim // 32))
+    waves = tiles * 16 // 64
+    region = max(panel, 3 * 1024 * tiles)
+    kind = f"ILi{tiles}E" + ("9sg_bf16_t" if element == 2 else "f")
+    kernels.launch(f"_Z17kda_chunk_prepare{kind}", 3, tiles * 16,
+                   region + waves * 2176 + 2304, params)
+    kernels.launch(f"_Z14kda_chunk_scan{kind}", 2, 128, panel, params)
+
+
+# Of outputs and states. bf16: what flash-linear-attention's roundings cost; where
+# gates are strong a state is hardly more than its last token's product of two
+# operands, each with an error of up to 2^-9. fp16: half a unit of the outputs
+# is 2^-12. fp32: rounding alone.
+LIMITS = {kda.FP32: (1e-5, 1e-5), kda.BF16: (5.5e-3, 2e-3),
+          kda.FP16: (6e-4, 1e-5)}
+
+CASES = [
+    ("mixed", kda.Case([1, 1, 0, 37, 1, 16], [9, 5, 3, 4, 0, 0])),
+    ("hard", kda.Case([70], [2], hard=True)),
+    ("hard bound", kda.Case([40, 33], [2, 0], hard=True,
+                            gate=kda.GATE_LOWER_BOUND)),
+    ("given", kda.Case([1, 20], [3, 0], gate=kda.GATE_GIVEN, hard=True,
+                       beta=kda.BETA_GIVEN, l2norm=False, chunk_size=16)),
+    ("no slots", kda.Case([1, 1, 18, 17], [3, 2, 0, 7], slots=[-1, 2, 0, 4],
+                          beta=kda.BETA_DOUBLE_SIGMOID, chunk_size=32)),
+    ("odd sizes", kda.Case([1, 35], [3, 1], group=2, key_dim=80,
+                           value_dim=48)),
+    ("bf16", kda.Case([1, 65, 19], [3, 1, 0], dtype=kda.BF16, key_dim=128)),
+    ("bf16 hard", kda.Case([1, 80], [3, 1], dtype=kda.BF16, hard=True)),
+    ("fp16", kda.Case([1, 33], [3, 1], dtype=kda.FP16)),
+    ("wide", kda.Case([1, 18], [3, 1], key_dim=256, value_dim=32)),
+    ("wide bf16", kda.Case([1, 18], [3, 1], key_dim=256, value_dim=32,
+                           dtype=kda.BF16)),
+]
+
+
+def main():
+    if not emulator.available():
+        print("STEPGRAPH_CDNA_EMULATOR is not set: skipped")
+        return 77
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        kernels = Kernels(sys.argv[1], folder)
+        for name, case in CASES:
+            run = Run(case)
+            run_step(kernels, run)
+            run.check_untouched()
+            errors = run.errors()
+            good = all(e <= limit for e, limit in
+                       zip(errors, LIMITS[case.dtype]))
+            failed += not good
+            print(f"{name:12} o {errors[0]:.2e} state {errors[1]:.2e} "
+                  f"{'ok' if good else 'FAILED'}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
