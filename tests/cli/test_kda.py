@@ -105,6 +105,30 @@ class Kda(ToolTest):
                 _, other = self.golden(case, "--recurrent", *options)
                 self.assertEqual(other, replayed, (case, options))
 
+    def test_recurrent_form_of_a_first_token(self):
+        """A sequence that goes on takes the recurrent form from its first
+        token, also beside a fresh one: alone it has the same bits."""
+        case = "conv-3"
+        inputs, model = self.inputs(case), GOLDEN / f"{case}.model.json"
+        starts = inputs["query_start_loc"].values
+        self.assertEqual((starts, inputs["computed_lens"].values), ([0, 33, 34, 34], [2, 0, 0]))
+
+        def first(tensor, count):
+            size = len(tensor.data) // tensor.shape[0]
+            return Tensor(tensor.dtype, [count, *tensor.shape[1:]], tensor.data[: count * size])
+
+        alone = dict(inputs)
+        for name, tensor in inputs.items():
+            if tensor.shape[0] == starts[-1]:
+                alone[name] = first(tensor, 33)
+        for name in ("computed_lens", "initial_state", "conv_cache"):
+            alone[name] = first(inputs[name], 1)
+        alone["query_start_loc"] = first(inputs["query_start_loc"], 2)
+        expected, _ = self.kda(model, alone, "--recurrent")
+        found, _ = self.kda(model, inputs, "--recurrent")
+        for name, tensor in expected.items():
+            self.assertEqual(first(found[name], tensor.shape[0]).data, tensor.data, name)
+
     def test_steps_are_told(self):
         for options, text in (
             ([], "56 tokens of 8 sequences in 1 replayed step\n"),

@@ -117,7 +117,8 @@ void kda_fixture_check(kda_fixture_t* fixture, const sg_batch_t* batch,
                        double o_tolerance, double state_tolerance);
 
 // Runs |batch| on the executor and on the model, waits, and compares outputs
-// and states of every layer in relative L2; caches must be equal.
+// and states of every layer in relative L2; caches must be equal, and the null
+// slots untouched.
 void kda_fixture_step(kda_fixture_t* fixture, const sg_batch_t* batch,
                       double o_tolerance, double state_tolerance,
                       sg_step_report_t* out_report);

@@ -60,6 +60,21 @@ static void check_slots(const kda_fixture_t* f, const sg_batch_t* batch,
   }
 }
 
+// Nothing may touch the null slot, which holds what it was made with.
+static void check_null_slot(const kda_fixture_t* f, int32_t layer,
+                            sg_kda_buffer_t buffer) {
+  const sg_buffer_spec_t* spec = kda_fixture_spec(f, layer, buffer);
+  if (spec == NULL) return;
+  unsigned char* pool = malloc(spec->bytes);
+  assert_non_null(pool);
+  kda_fixture_read(f, layer, buffer, pool, spec->bytes);
+  const unsigned char* slot = pool + KDA_NULL_SLOT * spec->stride_bytes;
+  for (size_t i = 0; i < spec->row_bytes; ++i) {
+    if (slot[i] != 0xff) fail_msg("%s: the null slot changed", spec->name);
+  }
+  free(pool);
+}
+
 static void advance_model(const kda_fixture_t* f, const sg_batch_t* batch,
                           int32_t layer) {
   double* const* host = f->host[layer];
@@ -102,6 +117,8 @@ void kda_fixture_check(kda_fixture_t* f, const sg_batch_t* batch,
     check_slots(f, batch, layer, SG_KDA_BUFFER_STATE, state_tolerance);
     // Raw inputs, kept as they are.
     check_slots(f, batch, layer, SG_KDA_BUFFER_CONV_CACHE, 0);
+    check_null_slot(f, layer, SG_KDA_BUFFER_STATE);
+    check_null_slot(f, layer, SG_KDA_BUFFER_CONV_CACHE);
   }
 }
 
