@@ -24,6 +24,7 @@ enum {
 // exit code.
 int sg_command_replay(int argc, char** argv);
 int sg_command_dump(int argc, char** argv);
+int sg_command_kda(int argc, char** argv);
 int sg_command_validate(int argc, char** argv);
 int sg_command_info(int argc, char** argv);
 

@@ -16,6 +16,7 @@ typedef struct command_t {
 static const command_t commands[] = {
     {"replay", "run a trace and report what happened", sg_command_replay},
     {"dump", "show what is in the graphs of a model", sg_command_dump},
+    {"kda", "run one layer on tensors from a file", sg_command_kda},
     {"validate", "check model, shapes, batches and requests files",
      sg_command_validate},
     {"info", "show the build, the devices, and the bundled files",
@@ -41,8 +42,8 @@ static int print_usage(void) {
 static int fail_usage(const char* what, const char* argument) {
   return sg_command_fail(
       sg_status_make(SG_STATUS_INVALID_ARGUMENT,
-                     "%s%.60s%s: expected replay, dump, validate or info (see "
-                     "stepgraph --help)",
+                     "%s%.60s%s: expected replay, dump, kda, validate or info "
+                     "(see stepgraph --help)",
                      what, argument, argument[0] == '\0' ? "" : "'"));
 }
 

@@ -214,4 +214,5 @@ void sg_options_print_help(const sg_option_table_t* table, FILE* file) {
             option->required ? " (required)" : "");
   }
   fprintf(file, "  %-26s %s\n", "--help", "show this text");
+  if (table->details != NULL) fprintf(file, "\n%s\n", table->details);
 }

@@ -60,6 +60,8 @@ typedef struct sg_option_table_t {
   const char* command;
   // One sentence.
   const char* summary;
+  // Lines to read behind the options, or NULL.
+  const char* details;
   const sg_option_t* options;
   size_t option_count;
   // What further arguments stand for, or NULL where there may be none; at least

@@ -43,7 +43,7 @@ static void show_capture(void* self, size_t done_count, size_t shape_count,
 
 sg_status_t sg_replay_capture(const sg_session_t* session,
                               sg_terminal_t* terminal, sg_report_t* report) {
-  if (session->shapes.policy.capture != SG_CAPTURE_STARTUP || report->eager) {
+  if (report->eager) {
     return sg_status_ok();
   }
   const int64_t start_ns = sg_clock_ns();

@@ -24,6 +24,7 @@ sg_status_t sg_session_open(const char* model, const char* shapes,
   *out_session = (sg_session_t){0};
   sg_allocator_t allocator = sg_allocator_system();
   SG_RETURN_IF_ERROR(sg_model_open(allocator, model, &out_session->model));
+  if (shapes == NULL) return sg_status_ok();
   sg_status_t status = sg_shapes_open(allocator, shapes, &out_session->shapes);
   if (!sg_status_is_ok(status)) sg_session_close(out_session);
   return status;

@@ -33,7 +33,8 @@ typedef struct sg_session_options_t {
   sg_table_source_t tables;
 } sg_session_options_t;
 
-// Fields are read-only outside session.c.
+// Fields are read-only outside session.c, except that model and shapes may be
+// changed before the start.
 typedef struct sg_session_t {
   sg_model_t model;
   sg_shapes_t shapes;
@@ -52,7 +53,8 @@ typedef struct sg_session_t {
 // How many devices there are; SG_STATUS_UNSUPPORTED where there is none.
 SG_MUST_USE sg_status_t sg_session_device_count(int* out_count);
 
-// Reads the model and the shapes, bundled ones or files. Touches no device.
+// Reads the model and the shapes, bundled ones or files; with NULL for shapes
+// the caller makes them. Touches no device.
 SG_MUST_USE sg_status_t sg_session_open(const char* model, const char* shapes,
                                         sg_session_t* out_session);
 

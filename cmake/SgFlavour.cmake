@@ -45,6 +45,13 @@ elseif(SG_FLAVOUR_CHOSEN STREQUAL "amd")
   find_library(SG_AMDHIP64 amdhip64 HINTS ${ROCM_PATH}/lib REQUIRED)
   target_compile_definitions(sg_hip INTERFACE SG_FLAVOUR_IS_AMD=1)
   target_link_libraries(sg_hip INTERFACE ${SG_AMDHIP64} m)
+  find_path(SG_ROCTX_INCLUDE_DIR roctracer/roctx.h HINTS ${ROCM_PATH}/include)
+  find_library(SG_ROCTX roctx64 HINTS ${ROCM_PATH}/lib)
+  if(SG_ROCTX AND SG_ROCTX_INCLUDE_DIR)
+    target_compile_definitions(sg_hip INTERFACE SG_RANGES_ROCTX=1)
+    target_include_directories(sg_hip SYSTEM INTERFACE ${SG_ROCTX_INCLUDE_DIR})
+    target_link_libraries(sg_hip INTERFACE ${SG_ROCTX})
+  endif()
   set(SG_HIP_COMPILE ${SG_HIP_CLANG} -x hip -std=c++17 -O3 -fPIC -nogpuinc
     -nogpulib -mcode-object-version=${SG_AMD_CODE_OBJECT_VERSION}
     --offload-arch=${SG_AMD_TARGETS} -D__HIP_PLATFORM_AMD__=1
@@ -61,6 +68,8 @@ elseif(SG_FLAVOUR_CHOSEN STREQUAL "nvidia")
   target_include_directories(sg_hip SYSTEM INTERFACE
     ${CUDAToolkit_INCLUDE_DIRS})
   target_link_libraries(sg_hip INTERFACE CUDA::cudart_static m)
+  # NVTX is header-only and part of the toolkit.
+  target_compile_definitions(sg_hip INTERFACE SG_RANGES_NVTX=1)
   set(SG_HIP_COMPILE ${CUDAToolkit_NVCC_EXECUTABLE} -x cu -std=c++17 -O3
     -gencode=arch=compute_90a,code=sm_90a
     -Xcompiler=-fPIC,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics

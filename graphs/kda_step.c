@@ -130,6 +130,12 @@ static int32_t build_tables(void* self, const int32_t* query_lens,
 }
 
 static sg_status_t check_options(const sg_kda_step_options_t* options) {
+  if (options->piece_count > 1 && options->record == NULL) {
+    return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
+                          "KDA step: %d pieces, but no function that records "
+                          "them",
+                          options->piece_count);
+  }
   const sg_kda_geometry_t* geometry = &options->model->geometry;
   SG_RETURN_IF_ERROR(sg_kda_chunk_supports(geometry, options->target));
   SG_RETURN_IF_ERROR(sg_kda_recurrent_supports(geometry, options->target));
@@ -163,7 +169,9 @@ static sg_status_t fill_step(sg_kda_step_t* step) {
   }
   program->slot_count = step->options.slot_count;
   program->null_slot = step->options.null_slot;
-  program->piece_count = 1;
+  program->piece_count =
+      step->options.piece_count > 1 ? step->options.piece_count : 1;
+  program->has_foreign_work = step->options.record != NULL;
   program->record_piece = sg_kda_step_record;
   program->record_done = sg_kda_step_record_done;
   program->record_snapshot = sg_kda_step_record_snapshot;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels/common/batch_tables.h"
 #include "runtime/program.h"
 #include "schemas/model.h"
 #include "schemas/shapes.h"
@@ -19,6 +20,40 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+typedef struct sg_kda_step_t sg_kda_step_t;
+
+// A piece of a step of the caller's own, while it is recorded. The batch has
+// been taken in and checked when the first piece begins.
+typedef struct sg_kda_segment_t {
+  // Where the caller's launches go. Under capture nothing may be called that
+  // waits, queries or allocates, and streams that are forked must be joined.
+  hipStream_t stream;
+  // Whether the piece runs at once, is captured, or is warmed up with an empty
+  // batch, in which case a caller may do what a first launch needs.
+  sg_record_mode_t mode;
+  int32_t piece;
+  // What grids and workspaces are to be sized by.
+  sg_step_capacity_t capacity;
+  // Device pointers for the caller's kernels.
+  sg_batch_tables_t tables;
+  // For sg_kda_segment_layer.
+  const sg_kda_step_t* step;
+  const sg_recording_t* recording;
+} sg_kda_segment_t;
+
+// Enqueues the piece |segment->piece|: the caller's launches and, in any order
+// between them, layers by sg_kda_segment_layer. Called by whichever thread runs
+// or captures, possibly again for the same piece. A failure in a warm-up or a
+// capture leaves the shape to eager steps; in an eager step it ends the
+// executor with SG_STATUS_DEVICE, since what was enqueued before it cannot be
+// taken back.
+typedef sg_status_t (*sg_kda_record_function_t)(
+    void* self, const sg_kda_segment_t* segment);
+
+// Enqueues layer |layer| with its bound buffers; for record functions.
+SG_MUST_USE sg_status_t sg_kda_segment_layer(const sg_kda_segment_t* segment,
+                                             int32_t layer);
 
 typedef struct sg_kda_step_options_t {
   sg_allocator_t allocator;
@@ -38,6 +73,14 @@ typedef struct sg_kda_step_options_t {
   // Whether o is normalised and gated in place (kernels/gated_norm/params.h).
   bool with_norm;
   sg_table_source_t tables;
+  // A step of the caller's own, so that projections and KDA of all layers are
+  // one graph; NULL for the layers alone, one after another.
+  sg_kda_record_function_t record;
+  void* record_self;
+  // Pieces that |record| cuts a step into, for callers that run something
+  // between them (sg_executor_begin); 0 or 1 for none. They share the metadata
+  // of the first.
+  int32_t piece_count;
 } sg_kda_step_options_t;
 
 // Buffers of a layer. Those of layer l are called "layers.l.NAME", NAME being
@@ -66,8 +109,6 @@ typedef enum sg_kda_buffer_t {
 } sg_kda_buffer_t;
 
 enum { SG_KDA_BUFFER_COUNT = SG_KDA_BUFFER_NORM_WEIGHT + 1 };
-
-typedef struct sg_kda_step_t sg_kda_step_t;
 
 // SG_STATUS_UNSUPPORTED with the numbers when an op cannot do the model.
 // Given tables (SG_TABLES_GIVEN) add two buffers behind those of the layers:

@@ -261,10 +261,38 @@ static sg_status_t enqueue_layer(const sg_kda_step_t* step,
   return sg_status_ok();
 }
 
+sg_status_t sg_kda_segment_layer(const sg_kda_segment_t* segment,
+                                 int32_t layer) {
+  const sg_kda_step_t* step = segment->step;
+  if (layer < 0 || layer >= step->layers) {
+    return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
+                          "KDA segment: layer %d, the model has %d", layer,
+                          step->layers);
+  }
+  return enqueue_layer(step, segment->recording, layer);
+}
+
+static sg_status_t record_segment(const sg_kda_step_t* step,
+                                  const sg_recording_t* recording) {
+  const sg_kda_segment_t segment = {
+      .stream = recording->stream,
+      .mode = recording->mode,
+      .piece = recording->piece,
+      .capacity = recording->capacity,
+      .tables = tables_of(step, recording),
+      .step = step,
+      .recording = recording,
+  };
+  return step->options.record(step->options.record_self, &segment);
+}
+
 sg_status_t sg_kda_step_record(void* self, const sg_recording_t* recording) {
   const sg_kda_step_t* step = self;
-  SG_RETURN_IF_ERROR(enqueue_ingest(step, recording));
-  SG_RETURN_IF_ERROR(enqueue_metadata(step, recording));
+  if (recording->piece == 0) {
+    SG_RETURN_IF_ERROR(enqueue_ingest(step, recording));
+    SG_RETURN_IF_ERROR(enqueue_metadata(step, recording));
+  }
+  if (step->options.record != NULL) return record_segment(step, recording);
   for (int32_t layer = 0; layer < step->layers; ++layer) {
     SG_RETURN_IF_ERROR(enqueue_layer(step, recording, layer));
   }

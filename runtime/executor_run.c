@@ -7,6 +7,7 @@
 
 #include "runtime/executor_internal.h"
 #include "runtime/hip/error.h"
+#include "runtime/hip/range.h"
 
 // What a run call was given: one of the two.
 typedef struct input_t {
@@ -333,7 +334,9 @@ static sg_status_t begin(sg_executor_t* executor, const input_t* input,
   // Looked up before this step can add its own, taken once the step is on its
   // way: a refused call must not swallow an error.
   bool has_error = sg_batch_ring_has_error(&executor->ring);
+  sg_range_push("stepgraph step");
   status = begin_on_device(executor, input, stream, &report);
+  sg_range_pop();
   sg_device_scope_leave(&scope);
   status = end_call(executor, status);
   if (!sg_status_is_ok(status) || out_report == NULL) return status;
@@ -361,7 +364,9 @@ sg_status_t sg_executor_run_piece(sg_executor_t* executor, int32_t piece) {
   if (sg_status_is_ok(status)) {
     pthread_mutex_lock(&executor->lock);
     sg_open_step_t* step = &executor->open_step;
+    sg_range_push("stepgraph piece");
     status = run_piece(executor, step, piece);
+    sg_range_pop();
     if (sg_status_is_ok(status)) ++step->next_piece;
     step->is_open = step->next_piece < executor->program->piece_count;
     pthread_mutex_unlock(&executor->lock);

@@ -33,6 +33,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "runtime/base/allocator.h"
 #include "runtime/base/status.h"
@@ -134,6 +135,13 @@ SG_MUST_USE sg_status_t sg_safetensors_write(
     sg_allocator_t allocator, const char* path, const sg_tensor_t* tensors,
     size_t tensor_count, const sg_tensor_metadata_t* metadata,
     size_t metadata_count);
+
+// As sg_safetensors_write, to |file|, which the caller has opened for writing
+// and closes. |name| stands for it in messages.
+SG_MUST_USE sg_status_t sg_safetensors_write_file(
+    sg_allocator_t allocator, FILE* file, const char* name,
+    const sg_tensor_t* tensors, size_t tensor_count,
+    const sg_tensor_metadata_t* metadata, size_t metadata_count);
 
 #ifdef __cplusplus
 }

@@ -202,7 +202,18 @@ static sg_status_t save_beside(sg_allocator_t allocator, const char* path,
   return status;
 }
 
-static sg_status_t write_contents(sg_allocator_t allocator, const char* path,
+static sg_status_t check_header_bytes(const char* path, size_t header_bytes) {
+  const size_t limit =
+      SG_SAFETENSORS_MAX_HEADER_BYTES - SG_SAFETENSORS_LENGTH_BYTES;
+  if (header_bytes <= limit) return sg_status_ok();
+  return sg_status_make(SG_STATUS_OUT_OF_RANGE,
+                        "%s: header of %zu bytes, at most %d", path,
+                        header_bytes, SG_SAFETENSORS_MAX_HEADER_BYTES);
+}
+
+// Writes to |file|, or where it is NULL to the file at |path|.
+static sg_status_t write_contents(sg_allocator_t allocator, FILE* file,
+                                  const char* path,
                                   const contents_t* contents) {
   SG_RETURN_IF_ERROR(check_contents(path, contents));
   qsort(contents->tensors, contents->tensor_count, sizeof(sg_tensor_t*),
@@ -215,22 +226,25 @@ static sg_status_t write_contents(sg_allocator_t allocator, const char* path,
   if (sg_status_is_ok(status)) {
     // The text ends in a newline; the format fills headers up with blanks.
     --header_bytes;
-    status = header_bytes > SG_SAFETENSORS_MAX_HEADER_BYTES -
-                                SG_SAFETENSORS_LENGTH_BYTES
-                 ? sg_status_make(SG_STATUS_OUT_OF_RANGE,
-                                  "%s: header of %zu bytes, at most %d", path,
-                                  header_bytes, SG_SAFETENSORS_MAX_HEADER_BYTES)
-                 : save_beside(allocator, path, header, header_bytes, contents);
+    status = check_header_bytes(path, header_bytes);
+  }
+  if (sg_status_is_ok(status) && file == NULL) {
+    status = save_beside(allocator, path, header, header_bytes, contents);
+  } else if (sg_status_is_ok(status) &&
+             !put_file(file, header, header_bytes, contents)) {
+    status = sg_status_make(SG_STATUS_IO, "%s: writing failed: %s", path,
+                            strerror(errno));
   }
   sg_json_writer_deinitialize(&writer);
   return status;
 }
 
-sg_status_t sg_safetensors_write(sg_allocator_t allocator, const char* path,
-                                 const sg_tensor_t* tensors,
-                                 size_t tensor_count,
-                                 const sg_tensor_metadata_t* metadata,
-                                 size_t metadata_count) {
+sg_status_t sg_safetensors_write_file(sg_allocator_t allocator, FILE* file,
+                                      const char* name,
+                                      const sg_tensor_t* tensors,
+                                      size_t tensor_count,
+                                      const sg_tensor_metadata_t* metadata,
+                                      size_t metadata_count) {
   void* memory;
   SG_RETURN_IF_ERROR(sg_allocate(allocator, "tensor order", tensor_count,
                                  sizeof(sg_tensor_t*), &memory));
@@ -239,7 +253,16 @@ sg_status_t sg_safetensors_write(sg_allocator_t allocator, const char* path,
                          .metadata = metadata,
                          .metadata_count = metadata_count};
   for (size_t i = 0; i < tensor_count; ++i) contents.tensors[i] = &tensors[i];
-  sg_status_t status = write_contents(allocator, path, &contents);
+  sg_status_t status = write_contents(allocator, file, name, &contents);
   sg_release(allocator, memory);
   return status;
+}
+
+sg_status_t sg_safetensors_write(sg_allocator_t allocator, const char* path,
+                                 const sg_tensor_t* tensors,
+                                 size_t tensor_count,
+                                 const sg_tensor_metadata_t* metadata,
+                                 size_t metadata_count) {
+  return sg_safetensors_write_file(allocator, /*file=*/NULL, path, tensors,
+                                   tensor_count, metadata, metadata_count);
 }

@@ -259,6 +259,15 @@ extern "C" __global__ void SG_LAUNCH_BOUNDS(THREADS, 1)
   SG_SHARED scratch_t scratch;
   const sg_chunk_metadata_params_t* p = &params;
   sg_batch_counts_t* counts = p->counts;
+  if (p->stands_alone) {
+    if (sg_thread() == 0) {
+      *counts = sg_batch_counts_t{};
+      counts->sequence_count = p->sequence_count == nullptr
+                                   ? p->sequence_capacity
+                                   : *p->sequence_count;
+    }
+    sg_block_barrier();
+  }
   const int32_t sequence_count = counts->sequence_count;
   const bool failed = counts->error_code != SG_STEP_ERROR_NONE;
   // Every thread has read the counts before any writes them.

@@ -139,6 +139,11 @@ static void run_block(const void* params, const sg_host_block_t* block) {
   (void)block;
   const sg_chunk_metadata_params_t* p = params;
   sg_batch_counts_t* counts = p->counts;
+  if (p->stands_alone) {
+    *counts = (sg_batch_counts_t){.sequence_count = p->sequence_count == NULL
+                                                        ? p->sequence_capacity
+                                                        : *p->sequence_count};
+  }
   if (counts->error_code != SG_STEP_ERROR_NONE) return;
   if (counts->sequence_count < 0 ||
       counts->sequence_count > p->sequence_capacity) {

@@ -16,6 +16,7 @@ static const sg_param_field_t fields[] = {
     FIELD(chunk_indices, SG_PARAM_POINTER),
     FIELD(chunk_offsets, SG_PARAM_POINTER),
     FIELD(slot_stamps, SG_PARAM_POINTER),
+    FIELD(sequence_count, SG_PARAM_POINTER),
     FIELD(sequence_capacity, SG_PARAM_I32),
     FIELD(token_capacity, SG_PARAM_I32),
     FIELD(chunk_capacity, SG_PARAM_I32),
@@ -25,6 +26,7 @@ static const sg_param_field_t fields[] = {
     FIELD(content, SG_PARAM_I32),
     FIELD(offset_bytes, SG_PARAM_I32),
     FIELD(tables_given, SG_PARAM_I32),
+    FIELD(stands_alone, SG_PARAM_I32),
 };
 
 static const sg_kernel_t kernel = {

@@ -36,7 +36,8 @@ typedef enum sg_step_content_t {
 } sg_step_content_t;
 
 typedef struct sg_chunk_metadata_params_t {
-  // sequence_count and the error are read, everything else is written.
+  // sequence_count and the error are read, everything else is written; all of
+  // it is written where the op stands alone.
   sg_batch_counts_t* counts;
   // [sequence_capacity + 1], of offset_bytes each.
   const void* query_start_loc;
@@ -47,6 +48,9 @@ typedef struct sg_chunk_metadata_params_t {
   int32_t* chunk_indices;        // [chunk_capacity][2]
   int64_t* chunk_offsets;        // [sequence_capacity + 1]
   uint64_t* slot_stamps;
+  // Of an op that stands alone: how many sequences there are, or NULL for
+  // sequence_capacity.
+  const int32_t* sequence_count;
   int32_t sequence_capacity;
   int32_t token_capacity;
   int32_t chunk_capacity;
@@ -56,7 +60,9 @@ typedef struct sg_chunk_metadata_params_t {
   int32_t content;       // sg_step_content_t
   int32_t offset_bytes;  // 4 or 8
   int32_t tables_given;  // 0: build them, 1: check them
-  int32_t reserved;
+  // 1 where no batch_ingest comes before, as in a capture of the caller's own:
+  // the counts are then started here.
+  int32_t stands_alone;
 } sg_chunk_metadata_params_t;
 
 #endif  // STEPGRAPH_KERNELS_CHUNK_METADATA_PARAMS_H_

@@ -13,13 +13,13 @@ REQUEST = '{"timestamp":0,"input_length":3,"output_length":2}\n'
 class Usage(ToolTest):
     def test_commands(self):
         self.refused(says="no command")
-        self.refused("restart", says=["'restart'", "replay, dump, validate or info"])
+        self.refused("restart", says=["'restart'", "replay, dump, kda, validate or info"])
         self.refused("--verbose", says="--verbose")
 
     def test_help_and_version(self):
         self.assertIn("Exit codes", self.done("--help").stdout)
         self.assertRegex(self.done("--version").stdout, r"\Astepgraph \d+\.\d+\.\d+\n")
-        for command in ("replay", "dump", "validate", "info"):
+        for command in ("replay", "dump", "kda", "validate", "info"):
             text = self.done(command, "--help").stdout
             self.assertIn(f"usage: stepgraph {command}", text)
         self.assertIn("--ring-depth", self.done("replay", "--help").stdout)

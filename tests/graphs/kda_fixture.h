@@ -31,7 +31,13 @@ typedef struct kda_fixture_options_t {
   int32_t verify_every;
   sg_table_source_t tables;
   bool always_eager;
+  // Capture as the policy says at set-up.
   bool captured;
+  sg_capture_time_t capture;
+  // A step of the test's own (graphs/kda_step.h), or NULL.
+  sg_kda_record_function_t record;
+  void* record_self;
+  int32_t piece_count;
   sg_allocator_t allocator;
 } kda_fixture_options_t;
 
@@ -105,8 +111,14 @@ void kda_fixture_random_batch(kda_fixture_t* fixture, kda_batch_t* out_batch);
 void kda_fixture_run(kda_fixture_t* fixture, const sg_batch_t* batch,
                      sg_step_report_t* out_report);
 
+// Advances the model by |batch|, which has run on the device, and compares
+// outputs and states of every layer in relative L2; caches must be equal.
+void kda_fixture_check(kda_fixture_t* fixture, const sg_batch_t* batch,
+                       double o_tolerance, double state_tolerance);
+
 // Runs |batch| on the executor and on the model, waits, and compares outputs
-// and states of every layer in relative L2; caches must be equal.
+// and states of every layer in relative L2; caches must be equal, and the null
+// slots untouched.
 void kda_fixture_step(kda_fixture_t* fixture, const sg_batch_t* batch,
                       double o_tolerance, double state_tolerance,
                       sg_step_report_t* out_report);

@@ -60,6 +60,21 @@ static void check_slots(const kda_fixture_t* f, const sg_batch_t* batch,
   }
 }
 
+// Nothing may touch the null slot, which holds what it was made with.
+static void check_null_slot(const kda_fixture_t* f, int32_t layer,
+                            sg_kda_buffer_t buffer) {
+  const sg_buffer_spec_t* spec = kda_fixture_spec(f, layer, buffer);
+  if (spec == NULL) return;
+  unsigned char* pool = malloc(spec->bytes);
+  assert_non_null(pool);
+  kda_fixture_read(f, layer, buffer, pool, spec->bytes);
+  const unsigned char* slot = pool + KDA_NULL_SLOT * spec->stride_bytes;
+  for (size_t i = 0; i < spec->row_bytes; ++i) {
+    if (slot[i] != 0xff) fail_msg("%s: the null slot changed", spec->name);
+  }
+  free(pool);
+}
+
 static void advance_model(const kda_fixture_t* f, const sg_batch_t* batch,
                           int32_t layer) {
   double* const* host = f->host[layer];
@@ -90,10 +105,8 @@ void kda_fixture_run(kda_fixture_t* f, const sg_batch_t* batch,
   assert_hip(hipStreamSynchronize(f->stream));
 }
 
-void kda_fixture_step(kda_fixture_t* f, const sg_batch_t* batch,
-                      double o_tolerance, double state_tolerance,
-                      sg_step_report_t* out_report) {
-  kda_fixture_run(f, batch, out_report);
+void kda_fixture_check(kda_fixture_t* f, const sg_batch_t* batch,
+                       double o_tolerance, double state_tolerance) {
   size_t tokens = 0;
   for (int32_t n = 0; n < batch->sequence_count; ++n) {
     tokens += (size_t)batch->query_lens[n];
@@ -104,5 +117,14 @@ void kda_fixture_step(kda_fixture_t* f, const sg_batch_t* batch,
     check_slots(f, batch, layer, SG_KDA_BUFFER_STATE, state_tolerance);
     // Raw inputs, kept as they are.
     check_slots(f, batch, layer, SG_KDA_BUFFER_CONV_CACHE, 0);
+    check_null_slot(f, layer, SG_KDA_BUFFER_STATE);
+    check_null_slot(f, layer, SG_KDA_BUFFER_CONV_CACHE);
   }
+}
+
+void kda_fixture_step(kda_fixture_t* f, const sg_batch_t* batch,
+                      double o_tolerance, double state_tolerance,
+                      sg_step_report_t* out_report) {
+  kda_fixture_run(f, batch, out_report);
+  kda_fixture_check(f, batch, o_tolerance, state_tolerance);
 }

@@ -83,6 +83,7 @@ void fixture_set_up(fixture_t* f, const fixture_options_t* options) {
   sg_context_options_t context_options;
   sg_context_options_initialize(&context_options);
   context_options.allocator = options->allocator;
+  context_options.device = options->device;
   context_options.log = options->log;
   context_options.log_self = options->log_self;
   assert_ok(sg_context_create(&context_options, &f->context));

@@ -34,6 +34,7 @@ typedef struct fixture_options_t {
   int32_t layers;
   // Buffers of the executor's own instead of the test's.
   bool owned;
+  int device;
   sg_log_function_t log;
   void* log_self;
   sg_allocator_t allocator;

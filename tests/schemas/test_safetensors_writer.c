@@ -237,6 +237,33 @@ static void test_safetensors_writer_repeats_golden_files(void** state) {
   free(after);
 }
 
+// A file of the caller's gets the same bytes, and is not closed.
+static void test_safetensors_writer_to_an_open_file(void** state) {
+  (void)state;
+  assert_true(sg_status_is_ok(write_all(tensors)));
+  unsigned char before[FILE_CAPACITY];
+  unsigned char after[FILE_CAPACITY];
+  const size_t count = read_file(path, before, FILE_CAPACITY);
+  FILE* file = fopen(path, "wb");
+  assert_non_null(file);
+  assert_true(sg_status_is_ok(
+      sg_safetensors_write_file(sg_allocator_system(), file, "a name", tensors,
+                                TENSOR_COUNT, metadata, 2)));
+  assert_int_equal(fclose(file), 0);
+  assert_int_equal(read_file(path, after, FILE_CAPACITY), count);
+  assert_memory_equal(before, after, count);
+
+  FILE* full = fopen("/dev/full", "wb");
+  if (full == NULL) return;
+  const sg_status_t status =
+      sg_safetensors_write_file(sg_allocator_system(), full, "a name", tensors,
+                                TENSOR_COUNT, metadata, 2);
+  assert_int_equal(status.code, SG_STATUS_IO);
+  assert_string_equal(status.message,
+                      "a name: writing failed: No space left on device");
+  fclose(full);
+}
+
 static sg_status_t write_and_load(sg_allocator_t allocator,
                                   const void* argument) {
   (void)argument;
@@ -264,6 +291,7 @@ int main(void) {
       cmocka_unit_test(test_safetensors_writer_leaves_files_alone),
       cmocka_unit_test(test_safetensors_files_that_are_not_there),
       cmocka_unit_test(test_safetensors_writer_repeats_golden_files),
+      cmocka_unit_test(test_safetensors_writer_to_an_open_file),
       cmocka_unit_test(test_safetensors_writer_survives_failing_allocations),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
