@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The launches of kda_chunk without the act of launching them. Internal; unit
-// tests run the blocks of such launches themselves.
+// The launch of kda_chunk without the act of launching it. Internal; unit tests
+// run the blocks of such a launch themselves.
 
 #ifndef STEPGRAPH_KERNELS_KDA_CHUNK_CONFIGURE_H_
 #define STEPGRAPH_KERNELS_KDA_CHUNK_CONFIGURE_H_
@@ -13,19 +13,16 @@
 extern "C" {
 #endif
 
-// Accessors of the device code.
-const void* kda_chunk_prepare_handle(void);
+// Accessor of the device code.
 const void* kda_chunk_scan_handle(void);
 
-enum { SG_KDA_CHUNK_LAUNCHES = 2 };
-
-// Holds the params that its launches point to: not to be copied.
+// Holds the params that its launch points to: not to be copied.
 typedef struct sg_kda_chunk_plan_t {
   sg_kda_chunk_params_t params;
-  sg_launch_t launches[SG_KDA_CHUNK_LAUNCHES];
+  sg_launch_t launch;
 } sg_kda_chunk_plan_t;
 
-// Checks |args| and fills |out_plan|. Grids are 0 where a capacity is.
+// Checks |args| and fills |out_plan|. The grid is 0 where the capacity is.
 SG_MUST_USE sg_status_t sg__kda_chunk_configure(const sg_target_t* target,
                                                 int32_t layer,
                                                 const sg_kda_args_t* args,

@@ -10,16 +10,16 @@
 //              multiple of heads; chunk_size 16, 32 or 64
 //   alignment  that of the elements
 //   gates      given log decays are at most 0
-//   prepare    grid chunk capacity x value_heads; block (chunk row, value head)
 //   scan       grid sequence capacity x value_heads x column splits; block
 //              (sequence, value head, SG_KDA_CHUNK_SPLIT_COLUMNS columns of v)
 //   host       1 thread a block; scratch as in scratch_host.h
 //
-// Workspace, by rows of chunk_indices, since chunks of different sequences
-// never share one, and by value head; B = 16 is the width of a token block:
-//   decays [chunks, value_heads, chunk_size, key_dim]  base-2 log decays
-//   scores [chunks, value_heads, chunk_size, 2, B]     see prepare_isa_host.c
-//   factors [chunks, value_heads, chunk_size, 4]       see sg_kda_row_factors_t
+// On the host one kernel does it all and there is no workspace. What does not
+// depend on the state could be made by a kernel before it, for all chunks at
+// once, and costs a fifth of the time; but it is 1.5 KiB a token and head, and
+// to write that to memory and read it back takes longer than making it, so that
+// even with a processor to spare for every chunk little is won. A GPU, which
+// has thousands of them, wants the two kernels.
 
 #ifndef STEPGRAPH_KERNELS_KDA_CHUNK_PARAMS_H_
 #define STEPGRAPH_KERNELS_KDA_CHUNK_PARAMS_H_
@@ -40,22 +40,10 @@ typedef struct sg_kda_chunk_params_t {
   sg_kda_params_t kda;
   const int32_t* chunk_indices;
   const int64_t* chunk_offsets;
-  float* decays;
-  float* scores;
-  float* factors;
   int32_t chunk_size;
   int32_t split_count;
 } sg_kda_chunk_params_t;
 
-_Static_assert(sizeof(sg_kda_chunk_params_t) == 264, "no padding");
-
-// Of one token and value head: beta, and what k and q are multiplied by, which
-// is the L2 norm and for q the scale as well.
-typedef struct sg_kda_row_factors_t {
-  float beta;
-  float k;
-  float q;
-  float unused;
-} sg_kda_row_factors_t;
+_Static_assert(sizeof(sg_kda_chunk_params_t) == 240, "no padding");
 
 #endif  // STEPGRAPH_KERNELS_KDA_CHUNK_PARAMS_H_
