@@ -7,8 +7,9 @@
 //   Q[r, s] =        sum_c q^[r, c] k^[s, c] E(G[r, c] - G[s, c])    s <= r
 //
 // For gentle rows the exponential is split into a factor of row r and one of
-// row s, and the scores are a matrix product. Steep rows carry all k^[s] before
-// them along, decayed by one more row each time, and take products with those.
+// row s, and the scores are a matrix product. Steep rows carry the decays of
+// all rows s before them along, times one more row's each time, and take
+// products one by one.
 
 #ifndef STEPGRAPH_KERNELS_KDA_CHUNK_SCORES_HOST_H_
 #define STEPGRAPH_KERNELS_KDA_CHUNK_SCORES_HOST_H_
@@ -79,73 +80,89 @@ static inline void sg_kda_score_gentle(const sg_kda_block_t* block) {
   }
 }
 
-// Rows |s| below |r| of |carried| become k^[s] E(G[r - 1] - G[s]).
-static inline void sg_kda_carry_keys(const sg_kda_block_t* block, int32_t r,
-                                     sg_kda_key_rows_t carried) {
-  const sg_kda_scan_scratch_t* scratch = block->scratch;
+// Rows |s| below |r| of |carried| become E(G[r - 1] - G[s]).
+static inline void sg_kda_start_carrying(const sg_kda_block_t* block, int32_t r,
+                                         sg_kda_key_rows_t carried) {
   const int32_t count = block->key_dim & ~15;
   float sum[SG_KDA_DIM_MAX];
   memset(sum, 0, sizeof(float) * (size_t)count);
   for (int32_t s = r - 1; s >= 0; --s) {
-    const float* restrict decay = scratch->decays[s];
-    const float* restrict k = scratch->k_write[s];
+    const float* restrict decay = block->scratch->decays[s];
     float* restrict target = carried[s];
-    const float factor = scratch->k_factor[s];
     for (int32_t c = 0; c < count; ++c) {
-      target[c] = k[c] * factor * sg_decay(sum[c]);
+      target[c] = sg_decay(sum[c]);
       sum[c] += decay[c];
     }
   }
 }
 
-// row[c] * step[c], in place, and its products with |k| and |q|, as lanes.
-// What decays below 2^-100 is taken as 0, or it would pass through the
-// subnormal numbers.
-static inline void sg_kda_carry_row(float* restrict row,
-                                    const float* restrict step,
-                                    const float* restrict k,
-                                    const float* restrict q, int32_t count,
-                                    float k_lanes[16], float q_lanes[16]) {
-  float k_sum[16] = {0}, q_sum[16] = {0};
+// Decays |carried| by one row. What comes to less than 2^-61 is 0 from then on,
+// so that products with sg_decay's least never become subnormal.
+static inline void sg_kda_carry(float* restrict carried,
+                                const float* restrict step, int32_t count) {
+  count &= ~15;
+  for (int32_t c = 0; c < count; ++c) {
+    const float product = carried[c] * step[c];
+    carried[c] = product < 0x1p-61f ? 0.0f : product;
+  }
+}
+
+// Products of the carried |key| with |k| and |q|, as 16 partial sums.
+static inline void sg_kda_score_carried(const float* restrict key,
+                                        const float* restrict carried,
+                                        const float* restrict k,
+                                        const float* restrict q, int32_t count,
+                                        float k_lanes[16], float q_lanes[16]) {
+  enum { VECTORS = 16 / SG_VECTOR_FLOATS };
+  sg_vector_t k_sum[VECTORS] = {{0}}, q_sum[VECTORS] = {{0}};
   for (int32_t c = 0; c < count; c += 16) {
-    for (int32_t i = 0; i < 16; ++i) {
-      const float product = row[c + i] * step[c + i];
-      const float magnitude = product < 0.0f ? -product : product;
-      const float kept = magnitude < 0x1p-100f ? 0.0f : product;
-      row[c + i] = kept;
-      k_sum[i] += kept * k[c + i];
-      q_sum[i] += kept * q[c + i];
+#pragma GCC unroll 4
+    for (int32_t j = 0; j < VECTORS; ++j) {
+      const int32_t at = c + j * SG_VECTOR_FLOATS;
+      const sg_vector_t decayed =
+          sg_vector_load(key + at) * sg_vector_load(carried + at);
+      k_sum[j] += decayed * sg_vector_load(k + at);
+      q_sum[j] += decayed * sg_vector_load(q + at);
     }
   }
-  memcpy(k_lanes, k_sum, sizeof(k_sum));
-  memcpy(q_lanes, q_sum, sizeof(q_sum));
+#pragma GCC unroll 4
+  for (int32_t j = 0; j < VECTORS; ++j) {
+    sg_vector_store(k_lanes + j * SG_VECTOR_FLOATS, k_sum[j]);
+    sg_vector_store(q_lanes + j * SG_VECTOR_FLOATS, q_sum[j]);
+  }
 }
 
 // Scores of the steep rows, from k and q as loaded. k_grown is done with and
-// holds what is carried along.
+// holds the decays that are carried along.
 static inline void sg_kda_score_steep(const sg_kda_block_t* block) {
   enum { B = SG_KDA_BLOCK_TOKENS };
   sg_kda_scan_scratch_t* scratch = block->scratch;
   const int32_t count = block->key_dim & ~15;
+  const float* factor = scratch->k_factor;
   float step[SG_KDA_DIM_MAX];
-  sg_kda_carry_keys(block, block->gentle_count, scratch->k_grown);
+  float k_lanes[B][16] = {{0}}, q_lanes[B][16] = {{0}};
+  float k_dots[B], q_dots[B];
+  sg_kda_start_carrying(block, block->gentle_count, scratch->k_grown);
   for (int32_t r = block->gentle_count; r < block->count; ++r) {
-    const float* restrict k = scratch->k_write[r];
-    const float* restrict q = scratch->q_read[r];
-    float k_lanes[B][16] = {{0}}, q_lanes[B][16] = {{0}};
-    float k_dots[B], q_dots[B];
+    const float* k = scratch->k_write[r];
+    const float* q = scratch->q_read[r];
     for (int32_t c = 0; c < count; ++c) {
       step[c] = sg_decay(scratch->decays[r][c]);
-      scratch->k_grown[r][c] = k[c] * scratch->k_factor[r];
+      scratch->k_grown[r][c] = 1.0f;
     }
     for (int32_t s = 0; s < r; ++s) {
-      sg_kda_carry_row(scratch->k_grown[s], step, k, q, count, k_lanes[s],
-                       q_lanes[s]);
+      sg_kda_carry(scratch->k_grown[s], step, count);
+      sg_kda_score_carried(scratch->k_write[s], scratch->k_grown[s], k, q,
+                           count, k_lanes[s], q_lanes[s]);
     }
-    sg_dot_lanes(q, scratch->k_grown[r], count, q_lanes[r]);
+    sg_dot_lanes(q, k, count, q_lanes[r]);
     sg_sum_rows((const float(*)[16])k_lanes, k_dots);
     sg_sum_rows((const float(*)[16])q_lanes, q_dots);
-    sg_kda_store_scores(k_dots, scratch->beta[r] * scratch->k_factor[r], r,
+    for (int32_t s = 0; s < B; ++s) {
+      k_dots[s] *= factor[s];
+      q_dots[s] *= factor[s];
+    }
+    sg_kda_store_scores(k_dots, scratch->beta[r] * factor[r], r,
                         scratch->scores[r][0]);
     sg_kda_store_scores(q_dots, scratch->q_factor[r], r + 1,
                         scratch->scores[r][1]);
