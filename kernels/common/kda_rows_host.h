@@ -54,19 +54,6 @@ static inline void sg_row_store(int32_t dtype, void* tensor, int64_t offset,
   }
 }
 
-// Asks for the cache lines of |count| elements that are read soon. Rows of one
-// head are too far apart for the processor to foresee them. Inlined, and to be
-// called from functions that do more than this: GCC takes a function of nothing
-// but prefetches for one without effect and drops the calls.
-static inline __attribute__((always_inline)) void sg_row_prefetch(
-    int32_t dtype, const void* tensor, int64_t offset, int32_t count) {
-  const size_t bytes = sg_dtype_bytes((sg_dtype_t)dtype);
-  const char* first = (const char*)tensor + (size_t)offset * bytes;
-  for (size_t i = 0; i < (size_t)count * bytes; i += 64) {
-    __builtin_prefetch(first + i, /*write=*/0, /*locality=*/2);
-  }
-}
-
 // Zero has the same bits in every dtype.
 static inline void sg_row_zero(int32_t dtype, void* tensor, int64_t offset,
                                int64_t count) {

@@ -16,6 +16,7 @@
 // memory would take longer than making them.
 
 #include "kernels/common/host_symbol.h"
+#include "kernels/kda_chunk/prefetch_host.h"
 #include "kernels/kda_chunk/scores_host.h"
 #include "runtime/hip/host_kernel.h"
 
@@ -26,6 +27,8 @@ enum {
   // Columns that are transposed together: they are of one panel, and
   // value_dim is a multiple of them.
   STRIP = PANEL < 16 ? PANEL : 16,
+  // Products of a sum between two prefetches.
+  STEP = 8,
 };
 
 typedef struct scan_t {
@@ -95,63 +98,48 @@ static void store_values(const scan_t* scan, const sg_kda_block_t* block) {
   }
 }
 
-// Asks for one of the tensors' rows of |token|. Inlined, see sg_row_prefetch.
-static inline __attribute__((always_inline)) void prefetch_part(
-    const scan_t* scan, int64_t token, int32_t part) {
+// Puts the rows of |count| tokens from |token| on into the queue.
+static void queue_rows(const scan_t* scan, int64_t token, int64_t count) {
   const sg_kda_params_t* params = scan->params;
+  sg_kda_line_queue_t* queue = &scan->scratch->queue;
   const int32_t dtype = params->activation_dtype;
   const int32_t head = scan->value_head;
-  switch (part) {
-    case 0:
-      sg_row_prefetch(
-          dtype, params->q,
-          sg_kda_key_offset(params, params->q_row_stride, token, head),
-          scan->key_dim);
-      break;
-    case 1:
-      sg_row_prefetch(
-          dtype, params->k,
-          sg_kda_key_offset(params, params->k_row_stride, token, head),
-          scan->key_dim);
-      break;
-    case 2:
-      sg_row_prefetch(sg_kda_gate_dtype(params), params->raw_g,
-                      sg_kda_gate_offset(params, token, head), scan->key_dim);
-      break;
-    default:
-      sg_row_prefetch(
-          dtype, params->v,
-          sg_kda_value_offset(params, params->v_row_stride, token, head) +
-              scan->first_column,
-          scan->column_count);
-      sg_row_prefetch(
-          dtype, params->o,
-          sg_kda_value_offset(params, params->o_row_stride, token, head) +
-              scan->first_column,
-          scan->column_count);
+  queue->count = queue->next = 0;
+  for (int64_t t = token; t < token + count; ++t) {
+    sg_kda_queue_row(queue, dtype, params->q,
+                     sg_kda_key_offset(params, params->q_row_stride, t, head),
+                     scan->key_dim);
+    sg_kda_queue_row(queue, dtype, params->k,
+                     sg_kda_key_offset(params, params->k_row_stride, t, head),
+                     scan->key_dim);
+    sg_kda_queue_row(queue, sg_kda_gate_dtype(params), params->raw_g,
+                     sg_kda_gate_offset(params, t, head), scan->key_dim);
+    sg_kda_queue_row(
+        queue, dtype, params->v,
+        sg_kda_value_offset(params, params->v_row_stride, t, head) +
+            scan->first_column,
+        scan->column_count);
+    sg_kda_queue_row(
+        queue, dtype, params->o,
+        sg_kda_value_offset(params, params->o_row_stride, t, head) +
+            scan->first_column,
+        scan->column_count);
   }
 }
 
-// product = left panel, for the rows of a block. Meanwhile it asks for the rows
-// of tokens |next| to |next_end| - 1, a few lines at a time, since only so many
-// requests can be under way at once.
-static void multiply_state(const scan_t* scan, const float (*left)[ROW],
-                           const float* panel, int32_t row_count, int64_t next,
-                           int64_t next_end, float* restrict product) {
-  enum { PARTS = 4 };
-  const int32_t depth = scan->key_dim / PARTS;
-  const int64_t share =
-      ((next_end - next) * SG_TILE_ROWS + row_count - 1) / row_count;
+// product = left panel, for the rows of a block. Meanwhile it asks for |lines|
+// lines of the queue every STEP products of a sum.
+static void multiply_state(const float (*left)[ROW], int32_t key_dim,
+                           const float* panel, int32_t row_count,
+                           sg_kda_line_queue_t* queue, int32_t lines,
+                           float* restrict product) {
   for (int32_t r = 0; r < row_count; r += SG_TILE_ROWS) {
     sg_vector_t sum[SG_TILE_ROWS][SG_TILE_VECTORS] = {{{0}}};
-    for (int32_t part = 0; part < PARTS; ++part) {
-      for (int64_t i = 0; i < share && next + i < next_end; ++i) {
-        prefetch_part(scan, next + i, part);
-      }
-      sg_tile_multiply(sum, SG_TILE_VECTORS, depth, left[r] + part * depth, ROW,
-                       1, panel + part * depth * PANEL, PANEL);
+    for (int32_t c = 0; c < key_dim; c += STEP) {
+      sg_kda_queue_prefetch(queue, lines);
+      sg_tile_multiply(sum, SG_TILE_VECTORS, STEP, left[r] + c, ROW, 1,
+                       panel + c * PANEL, PANEL);
     }
-    next += share;
 #pragma GCC unroll 8
     for (int32_t i = 0; i < SG_TILE_ROWS; ++i) {
 #pragma GCC unroll 2
@@ -221,33 +209,24 @@ static void update_state(const sg_kda_scan_scratch_t* scratch, int32_t key_dim,
   }
 }
 
-// The token up to which rows have been asked for when |done| of all reads of a
-// block that ends before |end_token| have.
-static int64_t prefetch_end(const scan_t* scan, const sg_kda_block_t* block,
-                            int64_t end_token, int32_t done) {
-  const int32_t reads = 2 * scan->padded_columns / PANEL;
-  const int64_t end = block->first_token + B + done * B / reads;
-  return end < end_token ? end : end_token;
-}
-
 static void scan_block(const scan_t* scan, sg_kda_block_t* block,
-                       int64_t end_token) {
+                       int64_t next_count) {
   sg_kda_scan_scratch_t* scratch = scan->scratch;
   const float(*k_read)[ROW] = (const float(*)[ROW])scratch->k_read;
   const float(*q_read)[ROW] = (const float(*)[ROW])scratch->q_read;
   sg_kda_block_prepare(block);
   load_values(scan, block);
-  int32_t done = 0;
+  queue_rows(scan, block->first_token + B, next_count);
+  const int32_t tiles = (block->count + SG_TILE_ROWS - 1) / SG_TILE_ROWS;
+  const int32_t steps =
+      2 * tiles * (scan->padded_columns / PANEL) * (scan->key_dim / STEP);
+  const int32_t lines = (scratch->queue.count + steps - 1) / steps;
   for (int32_t column = 0; column < scan->padded_columns; column += PANEL) {
     float* panel = panel_of(scan, column);
-    const int64_t start = prefetch_end(scan, block, end_token, done);
-    const int64_t middle = prefetch_end(scan, block, end_token, done + 1);
-    const int64_t end = prefetch_end(scan, block, end_token, done + 2);
-    multiply_state(scan, k_read, panel, block->count, start, middle,
-                   scratch->delta);
-    multiply_state(scan, q_read, panel, block->count, middle, end,
-                   scratch->out);
-    done += 2;
+    multiply_state(k_read, scan->key_dim, panel, block->count, &scratch->queue,
+                   lines, scratch->delta);
+    multiply_state(q_read, scan->key_dim, panel, block->count, &scratch->queue,
+                   lines, scratch->out);
     for (int32_t j = 0; j < PANEL; j += SG_VECTOR_FLOATS) {
       solve_columns(scratch, &scratch->values[0][column + j],
                     scratch->delta + j, scratch->out + j);
@@ -255,6 +234,12 @@ static void scan_block(const scan_t* scan, sg_kda_block_t* block,
     update_state(scratch, scan->key_dim, scratch->delta, block->count, panel);
   }
   store_values(scan, block);
+}
+
+// Of the block that starts at |token|; 0 beyond the end.
+static int32_t rows_of_block(int64_t token, int64_t end_token) {
+  const int64_t left = end_token - token;
+  return left < 0 ? 0 : left < B ? (int32_t)left : B;
 }
 
 static void scan_sequence(const scan_t* scan, int64_t first_token,
@@ -269,8 +254,8 @@ static void scan_sequence(const scan_t* scan, int64_t first_token,
   };
   for (int64_t t = first_token; t < end_token; t += B) {
     block.first_token = t;
-    block.count = (int32_t)(end_token - t < B ? end_token - t : B);
-    scan_block(scan, &block, end_token);
+    block.count = rows_of_block(t, end_token);
+    scan_block(scan, &block, rows_of_block(t + B, end_token));
   }
 }
 
@@ -322,11 +307,8 @@ void SG_HOST_SYMBOL(sg__kda_chunk_scan_run)(const void* params_pointer,
     zero_sequence(&scan, first_token, token_count);
     return;
   }
-  for (int64_t t = 0; t < token_count && t < B; ++t) {
-    for (int32_t part = 0; part < 4; ++part) {
-      prefetch_part(&scan, first_token + t, part);
-    }
-  }
+  queue_rows(&scan, first_token, rows_of_block(0, token_count));
+  sg_kda_queue_prefetch(&scan.scratch->queue, scan.scratch->queue.count);
   float* state = sg_kda_state_of(kda, sequence, scan.value_head);
   load_state(&scan, state, kda->computed_lens[sequence] == 0);
   scan_sequence(&scan, first_token, token_count);

@@ -16,6 +16,14 @@ enum {
 
 typedef float sg_kda_key_rows_t[SG_KDA_BLOCK_TOKENS][SG_KDA_ROW_FLOATS];
 
+// Cache lines to be asked for, one after another.
+typedef struct sg_kda_line_queue_t {
+  // Rows of q, k, raw_g, v and o, of at most 4 bytes an element.
+  const char* lines[SG_KDA_BLOCK_TOKENS * 5 * (SG_KDA_DIM_MAX * 4 / 64 + 1)];
+  int32_t count;
+  int32_t next;
+} sg_kda_line_queue_t;
+
 // Rows, here, are the tokens of one block. Arrays are multiples of 64 bytes,
 // so that vectors of them are aligned.
 typedef struct sg_kda_scan_scratch_t {
@@ -48,6 +56,8 @@ typedef struct sg_kda_scan_scratch_t {
   // the output. The width is that of the widest panel.
   float delta[SG_KDA_BLOCK_TOKENS * SG_KDA_CHUNK_SPLIT_COLUMNS];
   float out[SG_KDA_BLOCK_TOKENS * SG_KDA_CHUNK_SPLIT_COLUMNS];
+  // Those of the block after this one.
+  sg_kda_line_queue_t queue;
 } sg_kda_scan_scratch_t;
 
 #endif  // STEPGRAPH_KERNELS_KDA_CHUNK_SCRATCH_HOST_H_
