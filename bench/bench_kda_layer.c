@@ -128,9 +128,10 @@ static sg_status_t measure(const kda_layer_t* layer, ggml_kda_t* ggml,
   const int32_t tokens = layer->shape.sequences * layer->shape.tokens;
   const int32_t runs = tokens <= 64 ? SHORT_RUNS : 1;
   samples_t ours, theirs;
-  sg_status_t status = samples_initialize((size_t)(repeats * runs), &ours);
+  const size_t capacity = (size_t)repeats * (size_t)runs;
+  sg_status_t status = samples_initialize(capacity, &ours);
   SG_RETURN_IF_ERROR(status);
-  status = samples_initialize((size_t)(repeats * runs), &theirs);
+  status = samples_initialize(capacity, &theirs);
   for (int32_t i = 0; i < repeats && sg_status_is_ok(status); ++i) {
     status = time_runs(layer, NULL, runs, &ours);
     if (ggml != NULL && sg_status_is_ok(status)) {

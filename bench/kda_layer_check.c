@@ -3,6 +3,7 @@
 // The layer against the recurrence in double precision, some heads and tokens
 // of it.
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,14 +136,16 @@ static sg_status_t expect(const kda_layer_t* layer, const rows_t* rows,
       .states = widen_floats(rows->states + (ptrdiff_t)head * STATE_FLOATS,
                              STATE_FLOATS),
   };
+  *out_expected = (kda_expected_t){0};
   const bool complete = inputs.q != NULL && inputs.k != NULL &&
                         inputs.v != NULL && inputs.raw_g != NULL &&
                         inputs.raw_beta != NULL && inputs.a_log != NULL &&
                         inputs.dt_bias != NULL && inputs.states != NULL;
   if (complete) kda_expected_initialize(&test, &inputs, out_expected);
   kda_inputs_deinitialize(&inputs);
-  return complete ? sg_status_ok()
-                  : sg_status_make(SG_STATUS_OUT_OF_MEMORY, "inputs to check");
+  return out_expected->o != NULL && out_expected->states != NULL
+             ? sg_status_ok()
+             : sg_status_make(SG_STATUS_OUT_OF_MEMORY, "outputs to check");
 }
 
 typedef struct error_sum_t {
@@ -176,6 +179,7 @@ static sg_status_t check_head(const kda_layer_t* layer, const rows_t* rows,
                               const float* states) {
   kda_expected_t expected;
   SG_RETURN_IF_ERROR(expect(layer, rows, head, &expected));
+  assert(expected.o != NULL && expected.states != NULL);
   error_sum_t o_sum = {0}, state_sum = {0};
   for (int32_t t = 0; t < rows->tokens; ++t) {
     for (int32_t i = 0; i < BENCH_DIM; ++i) {

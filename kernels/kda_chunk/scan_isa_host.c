@@ -15,6 +15,8 @@
 // are made block by block where they are used, in cache: reading them from
 // memory would take longer than making them.
 
+#include <assert.h>
+
 #include "kernels/common/host_symbol.h"
 #include "kernels/kda_chunk/prefetch_host.h"
 #include "kernels/kda_chunk/scores_host.h"
@@ -220,6 +222,7 @@ static void scan_block(const scan_t* scan, sg_kda_block_t* block,
   const int32_t tiles = (block->count + SG_TILE_ROWS - 1) / SG_TILE_ROWS;
   const int32_t steps =
       2 * tiles * (scan->padded_columns / PANEL) * (scan->key_dim / STEP);
+  assert(steps > 0);
   const int32_t lines = (scratch->queue.count + steps - 1) / steps;
   for (int32_t column = 0; column < scan->padded_columns; column += PANEL) {
     float* panel = panel_of(scan, column);
