@@ -53,6 +53,24 @@ static inline float sg_exp2_in_range(float x) {
   return sg_scale_by_exponent(p, rounded);
 }
 
+// 2^x and 2^-x for x in [-126, 126], by the same polynomial: its even powers
+// and its odd ones, added and subtracted.
+static inline void sg_exp2_both(float x, float* out_up, float* out_down) {
+  float rounded = x + SG_ROUND_MAGIC;
+  float f = x - (rounded - SG_ROUND_MAGIC);
+  float square = f * f;
+  float even = 1.535336188319500e-4f;
+  even = even * square + 9.618437357674640e-3f;
+  even = even * square + 2.402264791363012e-1f;
+  even = even * square + 1.0f;
+  float odd = 1.339887440266574e-3f;
+  odd = odd * square + 5.550332471162809e-2f;
+  odd = odd * square + 6.931472028550421e-1f;
+  uint32_t exponent = sg_float_bits(rounded) << 23;
+  *out_up = sg_float_from_bits(sg_float_bits(even + f * odd) + exponent);
+  *out_down = sg_float_from_bits(sg_float_bits(even - f * odd) - exponent);
+}
+
 // Decays below 2^-64 are taken as 0: what they would leave of anything is far
 // below the rounding of what it is added to, and products with them would run
 // into subnormal numbers, which processors handle slowly.
@@ -85,9 +103,20 @@ static inline float sg_exp_clamped(float x) {
   return sg_scale_by_exponent(p, rounded);
 }
 
+// 1 / x for x in [1, 2^126). Vector division takes three times as long as
+// this: a guess, right to 12 %, from the exponent's sign turned round, and two
+// steps that cube its error.
+static inline float sg_reciprocal(float x) {
+  float guess = sg_float_from_bits(0x7ef311c7u - sg_float_bits(x));
+  float error = 1.0f - x * guess;
+  guess = guess + guess * (error * error + error);
+  error = 1.0f - x * guess;
+  return guess + guess * (error * error + error);
+}
+
 // 1 / (1 + e^-x), and a normal number above 0 for x far below 0.
 static inline float sg_sigmoid(float x) {
-  return 1.0f / (1.0f + sg_exp_clamped(-x));
+  return sg_reciprocal(1.0f + sg_exp_clamped(-x));
 }
 
 // ln(1 + y) for y in [0, 1], with full relative accuracy near 0. Where 1 + y

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #if defined(__AVX512F__)
 #define SG_VECTOR_BYTES 64
@@ -28,6 +29,8 @@ enum {
   // broadcast fit the registers, and hide the latency of a multiply-add.
   SG_TILE_VECTORS = 2,
   SG_TILE_COLUMNS = SG_TILE_VECTORS * SG_VECTOR_FLOATS,
+  // Rows and columns that are transposed at once.
+  SG_TRANSPOSE_FLOATS = SG_VECTOR_FLOATS == 16 ? 16 : 4,
 };
 
 typedef float sg_vector_t __attribute__((vector_size(SG_VECTOR_BYTES)));
@@ -66,6 +69,24 @@ static inline float sg_dot(const float* a, const float* b, int32_t count) {
     sum += sg_vector_load(a + i) * sg_vector_load(b + i);
   }
   return sg_vector_sum(sum);
+}
+
+// The same, left as 16 partial sums, those of elements 16 apart.
+static inline void sg_dot_lanes(const float* a, const float* b, int32_t count,
+                                float lanes[16]) {
+  enum { VECTORS = 16 / SG_VECTOR_FLOATS };
+  sg_vector_t sum[VECTORS] = {{0}};
+  for (int32_t i = 0; i < count; i += 16) {
+#pragma GCC unroll 4
+    for (int32_t j = 0; j < VECTORS; ++j) {
+      const int32_t at = i + j * SG_VECTOR_FLOATS;
+      sum[j] += sg_vector_load(a + at) * sg_vector_load(b + at);
+    }
+  }
+#pragma GCC unroll 4
+  for (int32_t j = 0; j < VECTORS; ++j) {
+    sg_vector_store(lanes + j * SG_VECTOR_FLOATS, sum[j]);
+  }
 }
 
 // sum[i][j] += sum over d < depth of a[i * a_row + d * a_depth] *
@@ -126,18 +147,88 @@ static inline void sg_transpose_4x4(const float* source, ptrdiff_t source_row,
       SG_QUAD_SHUFFLE(ab_high, cd_high, 2, 3, 6, 7);
 }
 
+#if SG_VECTOR_BYTES == 64
+
+// Lanes of |a| (0 to 15) and |b| (16 to 31), alternating, from the lower or
+// from the upper halves.
+#if defined(__clang__)
+#define SG_ZIP_LOW(a, b)                                                     \
+  __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, \
+                          22, 7, 23)
+#define SG_ZIP_HIGH(a, b)                                                     \
+  __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, \
+                          14, 30, 15, 31)
+#else
+typedef int32_t sg_vector_index_t __attribute__((vector_size(SG_VECTOR_BYTES)));
+#define SG_ZIP_LOW(a, b)                                                      \
+  __builtin_shuffle(a, b,                                                     \
+                    (sg_vector_index_t){0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, \
+                                        21, 6, 22, 7, 23})
+#define SG_ZIP_HIGH(a, b)                                                     \
+  __builtin_shuffle(a, b,                                                     \
+                    (sg_vector_index_t){8, 24, 9, 25, 10, 26, 11, 27, 12, 28, \
+                                        13, 29, 14, 30, 15, 31})
+#endif
+
+// One step of zipping row i with row i + 8 moves the highest bit of a row's
+// number into the lowest of its lanes'; four such steps transpose.
+static inline void sg_zip_16x16(const sg_vector_t source[16],
+                                sg_vector_t target[16]) {
+#pragma GCC unroll 8
+  for (int32_t i = 0; i < 8; ++i) {
+    target[2 * i] = SG_ZIP_LOW(source[i], source[i + 8]);
+    target[2 * i + 1] = SG_ZIP_HIGH(source[i], source[i + 8]);
+  }
+}
+
+static inline void sg_transpose_16x16(const float* source, ptrdiff_t source_row,
+                                      float* target, ptrdiff_t target_row) {
+  sg_vector_t a[16], b[16];
+#pragma GCC unroll 16
+  for (int32_t i = 0; i < 16; ++i)
+    a[i] = sg_vector_load(source + i * source_row);
+  sg_zip_16x16(a, b);
+  sg_zip_16x16(b, a);
+  sg_zip_16x16(a, b);
+  sg_zip_16x16(b, a);
+#pragma GCC unroll 16
+  for (int32_t i = 0; i < 16; ++i)
+    sg_vector_store(target + i * target_row, a[i]);
+}
+
+#endif  // SG_VECTOR_BYTES == 64
+
 // target[j][i] = source[i][j] for |rows| x |columns| of the source, multiples
-// of 4; strides are in elements.
+// of what is transposed at once; strides are in elements.
 static inline void sg_transpose(const float* restrict source,
                                 ptrdiff_t source_row, float* restrict target,
                                 ptrdiff_t target_row, int32_t rows,
                                 int32_t columns) {
-  for (int32_t j = 0; j < columns; j += 4) {
-    for (int32_t i = 0; i < rows; i += 4) {
-      sg_transpose_4x4(source + i * source_row + j, source_row,
-                       target + j * target_row + i, target_row);
+  for (int32_t j = 0; j < columns; j += SG_TRANSPOSE_FLOATS) {
+    for (int32_t i = 0; i < rows; i += SG_TRANSPOSE_FLOATS) {
+      const float* from = source + i * source_row + j;
+      float* to = target + j * target_row + i;
+#if SG_VECTOR_BYTES == 64
+      sg_transpose_16x16(from, source_row, to, target_row);
+#else
+      sg_transpose_4x4(from, source_row, to, target_row);
+#endif
     }
   }
+}
+
+// sums[i] = the sum of row i of |lanes|, for 16 rows of 16, all in the same
+// order.
+static inline void sg_sum_rows(const float lanes[16][16],
+                               float* restrict sums) {
+  float columns[16][16];
+  sg_transpose(&lanes[0][0], 16, &columns[0][0], 16, 16, 16);
+  for (int32_t width = 8; width > 0; width /= 2) {
+    for (int32_t i = 0; i < width; ++i) {
+      for (int32_t j = 0; j < 16; ++j) columns[i][j] += columns[i + width][j];
+    }
+  }
+  memcpy(sums, columns[0], sizeof(columns[0]));
 }
 
 #endif  // STEPGRAPH_KERNELS_COMMON_HOST_VECTOR_H_

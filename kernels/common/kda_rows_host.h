@@ -54,17 +54,6 @@ static inline void sg_row_store(int32_t dtype, void* tensor, int64_t offset,
   }
 }
 
-// Asks for the cache lines of |count| elements that are read soon. Rows of one
-// head are too far apart for the processor to foresee them.
-static inline void sg_row_prefetch(int32_t dtype, const void* tensor,
-                                   int64_t offset, int32_t count) {
-  const size_t bytes = sg_dtype_bytes((sg_dtype_t)dtype);
-  const char* first = (const char*)tensor + (size_t)offset * bytes;
-  for (size_t i = 0; i < (size_t)count * bytes; i += 64) {
-    __builtin_prefetch(first + i, /*write=*/0, /*locality=*/2);
-  }
-}
-
 // Zero has the same bits in every dtype.
 static inline void sg_row_zero(int32_t dtype, void* tensor, int64_t offset,
                                int64_t count) {
@@ -123,62 +112,77 @@ static inline void sg_kda_load_key(const sg_kda_params_t* params,
               params->key_dim, row);
 }
 
-// What the L2 norm multiplies a row of q or k by.
+// What the L2 norm multiplies a row of q or k by, from the sum of its squares.
 static inline float sg_kda_norm_factor(const sg_kda_params_t* params,
-                                       const float* row) {
-  if (!params->qk_l2norm) return 1.0f;
-  return 1.0f / sqrtf(sg_dot(row, row, params->key_dim) + 1e-6f);
+                                       float squares) {
+  return params->qk_l2norm ? 1.0f / sqrtf(squares + 1e-6f) : 1.0f;
 }
 
-static inline float sg_kda_beta(const sg_kda_params_t* params, int64_t token,
-                                int32_t value_head) {
+// raw_beta of one token, as it is.
+static inline float sg_kda_load_beta(const sg_kda_params_t* params,
+                                     int64_t token, int32_t value_head) {
   const int64_t offset = token * params->beta_row_stride + value_head;
-  if (params->beta_kind == SG_BETA_GIVEN) {
+  if (params->beta_kind == SG_BETA_GIVEN ||
+      params->activation_dtype == SG_DTYPE_FP32) {
     return ((const float*)params->raw_beta)[offset];
   }
-  float raw;
-  if (params->activation_dtype == SG_DTYPE_FP32) {
-    raw = ((const float*)params->raw_beta)[offset];
-  } else {
-    const uint16_t narrow = ((const uint16_t*)params->raw_beta)[offset];
-    raw = params->activation_dtype == SG_DTYPE_BF16
-              ? sg_float_from_bf16(narrow)
-              : sg_float_from_fp16(narrow);
-  }
+  const uint16_t narrow = ((const uint16_t*)params->raw_beta)[offset];
+  return params->activation_dtype == SG_DTYPE_BF16 ? sg_float_from_bf16(narrow)
+                                                   : sg_float_from_fp16(narrow);
+}
+
+// beta from raw_beta.
+static inline float sg_kda_beta(const sg_kda_params_t* params, float raw) {
+  if (params->beta_kind == SG_BETA_GIVEN) return raw;
   const float sigmoid = sg_sigmoid(raw);
   return params->beta_kind == SG_BETA_DOUBLE_SIGMOID ? 2.0f * sigmoid : sigmoid;
 }
 
-// Base-2 log decays of one token and value head, each in
-// [SG_KDA_GATE_FLOOR, 0].
+// The weights of the gates of one value head.
+typedef struct sg_kda_gate_t {
+  int32_t value_head;
+  // e^a_log; not used where gates are given.
+  float rate;
+  // [key_dim], zeros where there is none.
+  const float* bias;
+} sg_kda_gate_t;
+
+static inline sg_kda_gate_t sg_kda_gate_of(const sg_kda_params_t* params,
+                                           int32_t value_head) {
+  static const float no_bias[SG_KDA_DIM_MAX];
+  sg_kda_gate_t gate = {.value_head = value_head, .bias = no_bias};
+  if (params->gate_kind == SG_GATE_GIVEN) return gate;
+  gate.rate = sg_exp_clamped(params->a_log[value_head]);
+  if (params->dt_bias != NULL) {
+    gate.bias = params->dt_bias + (int64_t)value_head * params->key_dim;
+  }
+  return gate;
+}
+
+// Base-2 log decays of one token, each in [SG_KDA_GATE_FLOOR, 0].
 static inline void sg_kda_load_gate(const sg_kda_params_t* params,
-                                    int64_t token, int32_t value_head,
+                                    const sg_kda_gate_t* gate, int64_t token,
                                     float* restrict row) {
   const int32_t count = params->key_dim & ~15;
   sg_row_load(sg_kda_gate_dtype(params), params->raw_g,
-              sg_kda_gate_offset(params, token, value_head), count, row);
+              sg_kda_gate_offset(params, token, gate->value_head), count, row);
   const float floor = SG_KDA_GATE_FLOOR;
+  const float rate = gate->rate;
+  const float* restrict bias = gate->bias;
   if (params->gate_kind == SG_GATE_GIVEN) {
     for (int32_t i = 0; i < count; ++i) {
       const float g = row[i] * SG_LOG2_E;
       row[i] = g > floor ? g : floor;
     }
-    return;
-  }
-  if (params->dt_bias != NULL) {
-    const float* restrict bias = params->dt_bias + (int64_t)value_head * count;
-    for (int32_t i = 0; i < count; ++i) row[i] += bias[i];
-  }
-  const float rate = sg_exp_clamped(params->a_log[value_head]);
-  if (params->gate_kind == SG_GATE_SOFTPLUS) {
+  } else if (params->gate_kind == SG_GATE_SOFTPLUS) {
     for (int32_t i = 0; i < count; ++i) {
-      const float g = sg_softplus(row[i]) * rate * -SG_LOG2_E;
+      const float g = sg_softplus(row[i] + bias[i]) * rate * -SG_LOG2_E;
       row[i] = g > floor ? g : floor;
     }
   } else {
     const float bound = params->gate_lower_bound * SG_LOG2_E;
     for (int32_t i = 0; i < count; ++i) {
-      const float g = bound * sg_sigmoid(rate * row[i]);
+      const float g = bound * sg_sigmoid(rate * (row[i] + bias[i]));
       row[i] = g > floor ? g : floor;
     }
   }

@@ -14,9 +14,6 @@ static const sg_param_field_t fields[] = {
     SG_KDA_PARAM_FIELDS,
     SG_PARAM_FIELD(sg_kda_chunk_params_t, chunk_indices, SG_PARAM_POINTER),
     SG_PARAM_FIELD(sg_kda_chunk_params_t, chunk_offsets, SG_PARAM_POINTER),
-    SG_PARAM_FIELD(sg_kda_chunk_params_t, decays, SG_PARAM_POINTER),
-    SG_PARAM_FIELD(sg_kda_chunk_params_t, scores, SG_PARAM_POINTER),
-    SG_PARAM_FIELD(sg_kda_chunk_params_t, factors, SG_PARAM_POINTER),
     SG_PARAM_FIELD(sg_kda_chunk_params_t, panels, SG_PARAM_POINTER),
     SG_PARAM_FIELD(sg_kda_chunk_params_t, chunk_size, SG_PARAM_I32),
     SG_PARAM_FIELD(sg_kda_chunk_params_t, split_count, SG_PARAM_I32),
@@ -49,16 +46,6 @@ static int32_t variant_of(const sg_kda_geometry_t* geometry) {
              : SG_KDA_KEY_CLASSES + key_class;
 }
 
-// Offsets in bytes from the start of the workspace: on the host decays, scores
-// and factors, on GPUs panels.
-typedef struct workspace_t {
-  size_t decays;
-  size_t scores;
-  size_t factors;
-  size_t panels;
-  size_t total_bytes;
-} workspace_t;
-
 static int32_t element_bytes_of(const sg_kda_geometry_t* geometry) {
   return geometry->activation_dtype == SG_DTYPE_BF16 ? 2 : 4;
 }
@@ -67,52 +54,32 @@ static int32_t key_tiles_of(const sg_kda_geometry_t* geometry) {
   return SG_KDA_KEY_TILES(sg__kda_key_class(geometry->key_dim));
 }
 
-static sg_status_t lay_out_host(const sg_kda_geometry_t* geometry, size_t rows,
-                                workspace_t* out_workspace) {
-  sg_arena_layout_t layout = {0};
-  SG_RETURN_IF_ERROR(sg_arena_reserve(&layout, "kda_chunk decays", rows,
-                                      sizeof(float) * (size_t)geometry->key_dim,
-                                      &out_workspace->decays));
-  SG_RETURN_IF_ERROR(sg_arena_reserve(&layout, "kda_chunk scores", rows,
-                                      sizeof(float) * 2 * SG_KDA_BLOCK_TOKENS,
-                                      &out_workspace->scores));
-  SG_RETURN_IF_ERROR(sg_arena_reserve(&layout, "kda_chunk factors", rows,
-                                      sizeof(sg_kda_row_factors_t),
-                                      &out_workspace->factors));
-  out_workspace->total_bytes = layout.total_bytes;
-  return sg_status_ok();
-}
-
-static sg_status_t lay_out_device(const sg_kda_geometry_t* geometry,
-                                  size_t rows, workspace_t* out_workspace) {
-  const int32_t panel_bytes =
-      SG_KDA_PANEL_BYTES(key_tiles_of(geometry), element_bytes_of(geometry));
-  sg_arena_layout_t layout = {0};
-  SG_RETURN_IF_ERROR(
-      sg_arena_reserve(&layout, "kda_chunk panels", rows / SG_KDA_BLOCK_TOKENS,
-                       (size_t)panel_bytes, &out_workspace->panels));
-  out_workspace->total_bytes = layout.total_bytes;
-  return sg_status_ok();
-}
-
-static sg_status_t lay_out_workspace(const sg_target_t* target,
-                                     const sg_kda_geometry_t* geometry,
-                                     const sg_batch_capacity_t* capacity,
-                                     workspace_t* out_workspace) {
-  memset(out_workspace, 0, sizeof(*out_workspace));
-  size_t rows;
+// Bytes of the panels; 0 on the host.
+static sg_status_t panel_bytes(const sg_target_t* target,
+                               const sg_kda_geometry_t* geometry,
+                               const sg_batch_capacity_t* capacity,
+                               size_t* out_bytes) {
+  *out_bytes = 0;
+  if (target->flavour == SG_FLAVOUR_HOST) return sg_status_ok();
+  const size_t bytes = (size_t)SG_KDA_PANEL_BYTES(key_tiles_of(geometry),
+                                                  element_bytes_of(geometry));
+  const size_t blocks = (size_t)(geometry->chunk_size / SG_KDA_BLOCK_TOKENS);
+  size_t count;
   if (!sg_checked_mul((size_t)capacity->chunks, (size_t)geometry->value_heads,
-                      &rows) ||
-      !sg_checked_mul(rows, (size_t)geometry->chunk_size, &rows)) {
+                      &count) ||
+      !sg_checked_mul(count, blocks, &count)) {
     return sg_status_make(SG_STATUS_OUT_OF_MEMORY,
                           "kda_chunk workspace: %d chunks of %d tokens in %d "
                           "heads overflow",
                           capacity->chunks, geometry->chunk_size,
                           geometry->value_heads);
   }
-  return target->flavour == SG_FLAVOUR_HOST
-             ? lay_out_host(geometry, rows, out_workspace)
-             : lay_out_device(geometry, rows, out_workspace);
+  sg_arena_layout_t layout = {0};
+  size_t offset;
+  SG_RETURN_IF_ERROR(
+      sg_arena_reserve(&layout, "kda_chunk panels", count, bytes, &offset));
+  *out_bytes = layout.total_bytes;
+  return sg_status_ok();
 }
 
 sg_status_t sg_kda_chunk_supports(const sg_kda_geometry_t* geometry,
@@ -151,19 +118,17 @@ sg_status_t sg_kda_chunk_workspace_bytes(const sg_kda_geometry_t* geometry,
   *out_bytes = 0;
   SG_RETURN_IF_ERROR(sg_kda_chunk_supports(geometry, target));
   SG_RETURN_IF_ERROR(check_capacity(geometry, capacity));
-  workspace_t workspace;
-  SG_RETURN_IF_ERROR(lay_out_workspace(target, geometry, capacity, &workspace));
-  *out_bytes = workspace.total_bytes;
-  return sg_status_ok();
+  return panel_bytes(target, geometry, capacity, out_bytes);
 }
 
-static sg_status_t check_chunk_pointers(const sg_kda_args_t* args) {
+static sg_status_t check_chunk_pointers(const sg_kda_args_t* args,
+                                        size_t workspace_bytes) {
   if (args->tables.chunk_indices == NULL ||
       args->tables.chunk_offsets == NULL) {
     return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
                           "kda_chunk: chunk_indices or chunk_offsets is NULL");
   }
-  if (args->workspace == NULL && args->capacity.chunks > 0) {
+  if (args->workspace == NULL && workspace_bytes > 0) {
     return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
                           "kda_chunk: workspace is NULL");
   }
@@ -171,48 +136,66 @@ static sg_status_t check_chunk_pointers(const sg_kda_args_t* args) {
 }
 
 static sg_kda_chunk_params_t fill_params(const sg_kda_args_t* args,
-                                         const workspace_t* workspace,
                                          int32_t split_count) {
-  char* base = (char*)args->workspace;
   return (sg_kda_chunk_params_t){
       .kda = sg__kda_fill_params(args),
       .chunk_indices = args->tables.chunk_indices,
       .chunk_offsets = args->tables.chunk_offsets,
-      .decays = (float*)(void*)(base + workspace->decays),
-      .scores = (float*)(void*)(base + workspace->scores),
-      .factors = (float*)(void*)(base + workspace->factors),
-      .panels = (unsigned char*)(base + workspace->panels),
+      .panels = args->workspace,
       .chunk_size = args->geometry->chunk_size,
       .split_count = split_count,
   };
 }
 
-static void configure_host(sg_launch_t launches[SG_KDA_CHUNK_LAUNCHES]) {
-  launches[0].block = launches[1].block = 1;
-  launches[0].shared_bytes = sizeof(sg_kda_prepare_scratch_t);
-  launches[1].shared_bytes = sizeof(sg_kda_scan_scratch_t);
+static sg_status_t configure_scan(const sg_kda_args_t* args, int32_t columns,
+                                  sg_kda_chunk_plan_t* plan,
+                                  sg_launch_t* launch) {
+  const sg_kda_geometry_t* geometry = args->geometry;
+  const int32_t splits = (int32_t)sg_ceil_div(geometry->value_dim, columns);
+  plan->params = fill_params(args, splits);
+  launch->kernel = &scan_kernels[variant_of(geometry)];
+  return sg__kda_grid(launch->kernel->name, args->capacity.sequences,
+                      geometry->value_heads, splits, &launch->grid);
 }
 
-// The grids hold one block a work item so far.
-static void configure_device(const sg_target_t* target,
-                             const sg_kda_geometry_t* geometry,
-                             sg_launch_t launches[SG_KDA_CHUNK_LAUNCHES]) {
+static sg_status_t configure_host(const sg_kda_args_t* args,
+                                  sg_kda_chunk_plan_t* plan) {
+  plan->launch_count = 1;
+  plan->launches[0].block = 1;
+  plan->launches[0].shared_bytes = sizeof(sg_kda_scan_scratch_t);
+  return configure_scan(args, SG_KDA_CHUNK_SPLIT_COLUMNS, plan,
+                        &plan->launches[0]);
+}
+
+static sg_status_t configure_device(const sg_target_t* target,
+                                    const sg_kda_args_t* args,
+                                    sg_kda_chunk_plan_t* plan) {
+  const sg_kda_geometry_t* geometry = args->geometry;
   const int32_t tiles = key_tiles_of(geometry);
   const int32_t bytes = element_bytes_of(geometry);
   const int32_t threads = tiles * SG_KDA_TILE;
-  launches[0].block = (uint32_t)threads;
-  launches[0].shared_bytes = (uint32_t)SG_KDA_PREPARE_SHARED_BYTES(
+  sg_launch_t* prepare = &plan->launches[0];
+  sg_launch_t* scan = &plan->launches[1];
+  plan->launch_count = 2;
+  prepare->kernel = &prepare_kernels[variant_of(geometry)];
+  SG_RETURN_IF_ERROR(sg__kda_grid(
+      prepare->kernel->name, args->capacity.chunks, geometry->value_heads,
+      geometry->chunk_size / SG_KDA_TILE, &prepare->grid));
+  SG_RETURN_IF_ERROR(
+      configure_scan(args, SG_KDA_SCAN_WAVES * SG_KDA_TILE, plan, scan));
+  // The grids hold one block a work item so far.
+  prepare->block = (uint32_t)threads;
+  prepare->shared_bytes = (uint32_t)SG_KDA_PREPARE_SHARED_BYTES(
       tiles, bytes, threads / target->wave_size);
-  launches[0].grid =
-      sg__kda_persistent_grid(target, launches[0].grid, SG_KDA_PREPARE_GRID);
+  prepare->grid =
+      sg__kda_persistent_grid(target, prepare->grid, SG_KDA_PREPARE_GRID);
   const int32_t stages = target->flavour == SG_FLAVOUR_NVIDIA
                              ? SG_KDA_SCAN_STAGES_NVIDIA
                              : SG_KDA_SCAN_STAGES_AMD;
-  launches[1].block = (uint32_t)(SG_KDA_SCAN_WAVES * target->wave_size);
-  launches[1].shared_bytes =
-      (uint32_t)(stages * SG_KDA_PANEL_BYTES(tiles, bytes));
-  launches[1].grid =
-      sg__kda_persistent_grid(target, launches[1].grid, SG_KDA_SCAN_GRID);
+  scan->block = (uint32_t)(SG_KDA_SCAN_WAVES * target->wave_size);
+  scan->shared_bytes = (uint32_t)(stages * SG_KDA_PANEL_BYTES(tiles, bytes));
+  scan->grid = sg__kda_persistent_grid(target, scan->grid, SG_KDA_SCAN_GRID);
+  return sg_status_ok();
 }
 
 sg_status_t sg__kda_chunk_configure(const sg_target_t* target, int32_t layer,
@@ -220,37 +203,16 @@ sg_status_t sg__kda_chunk_configure(const sg_target_t* target, int32_t layer,
                                     sg_kda_chunk_plan_t* out_plan) {
   memset(out_plan, 0, sizeof(*out_plan));
   const sg_kda_geometry_t* geometry = args->geometry;
-  SG_RETURN_IF_ERROR(sg_kda_chunk_supports(geometry, target));
-  SG_RETURN_IF_ERROR(check_capacity(geometry, &args->capacity));
+  size_t workspace_bytes;
+  SG_RETURN_IF_ERROR(sg_kda_chunk_workspace_bytes(
+      geometry, target, &args->capacity, &workspace_bytes));
   SG_RETURN_IF_ERROR(sg__kda_check_args("kda_chunk", args, target));
-  SG_RETURN_IF_ERROR(check_chunk_pointers(args));
-  workspace_t workspace = {0};
-  SG_RETURN_IF_ERROR(
-      lay_out_workspace(target, geometry, &args->capacity, &workspace));
-
-  const bool on_host = target->flavour == SG_FLAVOUR_HOST;
-  const int32_t columns =
-      on_host ? SG_KDA_CHUNK_SPLIT_COLUMNS : SG_KDA_SCAN_WAVES * SG_KDA_TILE;
-  const int32_t splits = (int32_t)sg_ceil_div(geometry->value_dim, columns);
-  const int32_t variant = variant_of(geometry);
-  sg_launch_t* launches = out_plan->launches;
-  out_plan->params = fill_params(args, &workspace, splits);
-  launches[0].kernel = &prepare_kernels[variant];
-  launches[1].kernel = &scan_kernels[variant];
-  for (int32_t i = 0; i < SG_KDA_CHUNK_LAUNCHES; ++i) {
-    launches[i].layer = layer;
-    launches[i].params = &out_plan->params;
+  SG_RETURN_IF_ERROR(check_chunk_pointers(args, workspace_bytes));
+  for (int32_t i = 0; i < SG_KDA_CHUNK_MAX_LAUNCHES; ++i) {
+    out_plan->launches[i].layer = layer;
+    out_plan->launches[i].params = &out_plan->params;
   }
-  SG_RETURN_IF_ERROR(sg__kda_grid(
-      "kda_chunk_prepare", args->capacity.chunks, geometry->value_heads,
-      on_host ? 1 : geometry->chunk_size / SG_KDA_TILE, &launches[0].grid));
-  SG_RETURN_IF_ERROR(sg__kda_grid("kda_chunk_scan", args->capacity.sequences,
-                                  geometry->value_heads, splits,
-                                  &launches[1].grid));
-  if (on_host) {
-    configure_host(launches);
-  } else {
-    configure_device(target, geometry, launches);
-  }
-  return sg_status_ok();
+  return target->flavour == SG_FLAVOUR_HOST
+             ? configure_host(args, out_plan)
+             : configure_device(target, args, out_plan);
 }

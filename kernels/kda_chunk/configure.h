@@ -26,20 +26,22 @@ extern "C" {
 
 enum { SG_KDA_CHUNK_VARIANT_COUNT = 2 * SG_KDA_KEY_CLASSES };
 
-// Accessors of the device code. On the host the variants of a kernel are all
-// the same.
+// Accessors of the device code. On the host the variants of the scan are all
+// the same, and prepare is there for dumps of other targets only.
 #define SG_KDA_CHUNK_DECLARE(variant)                     \
   const void* kda_chunk_prepare_##variant##_handle(void); \
   const void* kda_chunk_scan_##variant##_handle(void);
 SG_KDA_CHUNK_VARIANTS(SG_KDA_CHUNK_DECLARE)
 #undef SG_KDA_CHUNK_DECLARE
 
-enum { SG_KDA_CHUNK_LAUNCHES = 2 };
+enum { SG_KDA_CHUNK_MAX_LAUNCHES = 2 };
 
 // Holds the params that its launches point to: not to be copied.
 typedef struct sg_kda_chunk_plan_t {
   sg_kda_chunk_params_t params;
-  sg_launch_t launches[SG_KDA_CHUNK_LAUNCHES];
+  // One on the host, two on GPUs.
+  sg_launch_t launches[SG_KDA_CHUNK_MAX_LAUNCHES];
+  int32_t launch_count;
 } sg_kda_chunk_plan_t;
 
 // Checks |args| and fills |out_plan|. Grids are 0 where a capacity is.

@@ -4,9 +4,8 @@
 // updated states of sequences decode_count to sequence_count - 1 of a batch.
 // The decodes before them are kda_recurrent's.
 //
-// Two launches. kda_chunk_prepare works on all chunks at once and leaves, in
-// the workspace, everything that does not depend on the state; kda_chunk_scan
-// carries each state through its sequence. No call allocates or waits.
+// One launch, whose blocks carry each state through its sequence. No call
+// allocates or waits.
 //
 // A result depends on the model and the batch, never on a capacity: it has the
 // same bits whatever graph it was recorded in.
@@ -30,7 +29,7 @@ SG_MUST_USE sg_status_t sg_kda_chunk_supports(const sg_kda_geometry_t* geometry,
                                               const sg_target_t* target);
 
 // Bytes of device memory, aligned to SG_ARENA_ALIGNMENT_BYTES, that a call with
-// |capacity| needs as its workspace.
+// |capacity| needs as its workspace: none on the host.
 SG_MUST_USE sg_status_t sg_kda_chunk_workspace_bytes(
     const sg_kda_geometry_t* geometry, const sg_target_t* target,
     const sg_batch_capacity_t* capacity, size_t* out_bytes);

@@ -7,7 +7,7 @@ sg_status_t sg_kda_chunk_enqueue(const sg_enqueue_t* where,
   sg_kda_chunk_plan_t plan;
   SG_RETURN_IF_ERROR(
       sg__kda_chunk_configure(where->target, where->layer, args, &plan));
-  for (int32_t i = 0; i < SG_KDA_CHUNK_LAUNCHES; ++i) {
+  for (int32_t i = 0; i < plan.launch_count; ++i) {
     SG_RETURN_IF_ERROR(sg_launch_enqueue(where, &plan.launches[i]));
   }
   return sg_status_ok();

@@ -12,7 +12,6 @@
 //   gates      given log decays are at most 0
 //   alignment  of the state on GPUs: 16 bytes, slots included
 //   host       1 thread a block; scratch as in scratch_host.h
-//     prepare  grid chunk capacity x value_heads; block (chunk row, value head)
 //     scan     grid sequence capacity x value_heads x column splits; block
 //              (sequence, value head, SG_KDA_CHUNK_SPLIT_COLUMNS columns of v)
 //   GPUs       blocks take work items in turns; those of a compute unit that
@@ -26,14 +25,18 @@
 //              key_dim, rounded up to those numbers
 //     scan     items (sequence, value head, 32 columns of v); 2 waves
 //
-// Workspace, by rows of chunk_indices, since chunks of different sequences
-// never share one, and by value head; B = 16 is the width of a token block. On
-// the host
-//   decays [chunks, value_heads, chunk_size, key_dim]  base-2 log decays
-//   scores [chunks, value_heads, chunk_size, 2, B]     see prepare_isa_host.c
-//   factors [chunks, value_heads, chunk_size, 4]       see sg_kda_row_factors_t
-// and on GPUs
+// Workspace, on GPUs alone, by rows of chunk_indices, since chunks of different
+// sequences never share one, and by value head; B = 16 is the width of a token
+// block:
 //   panels [chunks, value_heads, chunk_size / B]       see panel.h
+//
+// On the host one kernel does it all and there is no workspace. A quarter of
+// its time goes into what does not depend on the state, which a kernel before
+// it could make for all chunks at once. But that is more than q, k, v and the
+// gates that it is made from, and a scan that loaded it from memory took as
+// long as this one does in all (42 ms for 1024 tokens of 32 heads on one core
+// of an Ice Lake Xeon): not even a core for every chunk would make two kernels
+// faster.
 
 #ifndef STEPGRAPH_KERNELS_KDA_CHUNK_PARAMS_H_
 #define STEPGRAPH_KERNELS_KDA_CHUNK_PARAMS_H_
@@ -75,23 +78,11 @@ typedef struct sg_kda_chunk_params_t {
   sg_kda_params_t kda;
   const int32_t* chunk_indices;
   const int64_t* chunk_offsets;
-  float* decays;
-  float* scores;
-  float* factors;
   unsigned char* panels;
   int32_t chunk_size;
   int32_t split_count;
 } sg_kda_chunk_params_t;
 
-static_assert(sizeof(sg_kda_chunk_params_t) == 272, "no padding");
-
-// Of one token and value head: beta, and what k and q are multiplied by, which
-// is the L2 norm and for q the scale as well.
-typedef struct sg_kda_row_factors_t {
-  float beta;
-  float k;
-  float q;
-  float unused;
-} sg_kda_row_factors_t;
+static_assert(sizeof(sg_kda_chunk_params_t) == 248, "no padding");
 
 #endif  // STEPGRAPH_KERNELS_KDA_CHUNK_PARAMS_H_

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kda_chunk_scan on the host: one state, or some of its columns, carried
-// through the chunks of a sequence. Compiled once for each instruction set.
+// kda_chunk on the host: one state, or some of its columns, carried through a
+// sequence. Compiled once for each instruction set.
 //
-// For a block of 16 tokens, with prepare's scores A and Q, G the running sum
-// of log decays from the block's first token, L its last row, E(x) = 2^x and
-// the state S [key_dim, columns]:
+// For a block of 16 tokens, with the operands of operands_host.h, the scores A
+// and Q of scores_host.h, and the state S [key_dim, columns]:
 //
-//   (I + A) d = beta (v - (k^ E(G)) S)      d by forward substitution
-//   o         = (q^ E(G)) S + Q d
-//   S        <- diag(E(G[L])) S + (k^ E(G[L] - G))^T d
+//   (I + A) d = beta (v - k_read S)      d by forward substitution
+//   o         = q_read S + Q d
+//   S        <- diag(E(G[L])) S + k_write^T d
 //
 // which is KDA_SPEC's residual form: A's inverse, w and u never exist, and
-// columns of S never meet, so that vectors run along them.
+// columns of S never meet, so that vectors run along them. Operands and scores
+// are made block by block where they are used, in cache: reading them from
+// memory would take longer than making them.
+
+#include <assert.h>
 
 #include "kernels/common/host_symbol.h"
-#include "kernels/common/kda_rows_host.h"
-#include "kernels/kda_chunk/scratch_host.h"
+#include "kernels/kda_chunk/prefetch_host.h"
+#include "kernels/kda_chunk/scores_host.h"
 #include "runtime/hip/host_kernel.h"
 
 enum {
@@ -26,6 +29,8 @@ enum {
   // Columns that are transposed together: they are of one panel, and
   // value_dim is a multiple of them.
   STRIP = PANEL < 16 ? PANEL : 16,
+  // Products of a sum between two prefetches.
+  STEP = 8,
 };
 
 typedef struct scan_t {
@@ -39,17 +44,6 @@ typedef struct scan_t {
   int32_t column_count;
   int32_t padded_columns;
 } scan_t;
-
-// One block of tokens and what prepare left for it.
-typedef struct block_rows_t {
-  int64_t first_token;
-  int32_t count;
-  // Rows of the block that follows in the sequence.
-  int32_t next_count;
-  const float* decays;                  // [B][key_dim]
-  const float (*scores)[2][B];          // [B]: A, then Q
-  const sg_kda_row_factors_t* factors;  // [B]
-} block_rows_t;
 
 static float* panel_of(const scan_t* scan, int32_t column) {
   return scan->scratch->state + (ptrdiff_t)column * scan->key_dim;
@@ -80,121 +74,119 @@ static void store_state(const scan_t* scan, float* state) {
   }
 }
 
-// k_read, q_read and block_decay, with the decays summed from the first row.
-static void scale_reads(const scan_t* scan, const block_rows_t* rows) {
-  sg_kda_scan_scratch_t* scratch = scan->scratch;
-  const int32_t count = scan->key_dim & ~15;
-  float* restrict sum = scratch->sum;
-  memset(sum, 0, sizeof(float) * (size_t)count);
-  for (int32_t r = 0; r < rows->count; ++r) {
-    const float* restrict decay = rows->decays + (ptrdiff_t)r * count;
-    float* restrict k_read = scratch->k_read[r];
-    float* restrict q_read = scratch->q_read[r];
-    const float* restrict k = scratch->k_write[r];
-    const float q_factor = rows->factors[r].q;
-    for (int32_t c = 0; c < count; ++c) {
-      sum[c] += decay[c];
-      const float factor = sg_decay(sum[c]);
-      k_read[c] = k[c] * factor;
-      q_read[c] *= q_factor * factor;
-    }
-  }
-  for (int32_t c = 0; c < count; ++c)
-    scratch->block_decay[c] = sg_decay(sum[c]);
-}
-
-// k_write, with the decays summed from the last row back, so that the decays
-// of the last rows, which weigh most, are exact.
-static void scale_writes(const scan_t* scan, const block_rows_t* rows) {
-  sg_kda_scan_scratch_t* scratch = scan->scratch;
-  const int32_t count = scan->key_dim & ~15;
-  float* restrict sum = scratch->sum;
-  memset(sum, 0, sizeof(float) * (size_t)count);
-  for (int32_t r = rows->count - 1; r >= 0; --r) {
-    const float* restrict decay = rows->decays + (ptrdiff_t)r * count;
-    float* restrict k_write = scratch->k_write[r];
-    for (int32_t c = 0; c < count; ++c) {
-      k_write[c] *= sg_decay(sum[c]);
-      sum[c] += decay[c];
-    }
-  }
-}
-
-// The operands of one block. Rows beyond its count are left undefined: tiles
-// work on them as well, but no row that counts depends on a later one.
-static void load_block(const scan_t* scan, const block_rows_t* rows) {
+// v of a block; columns of the padding are 0.
+static void load_values(const scan_t* scan, const sg_kda_block_t* block) {
   const sg_kda_params_t* params = scan->params;
-  sg_kda_scan_scratch_t* scratch = scan->scratch;
-  const int32_t count = scan->key_dim & ~15;
-  for (int32_t r = 0; r < rows->count; ++r) {
-    const int64_t token = rows->first_token + r;
-    float* restrict k = scratch->k_write[r];
-    sg_kda_load_key(params, params->q, params->q_row_stride, token,
-                    scan->value_head, scratch->q_read[r]);
-    sg_kda_load_key(params, params->k, params->k_row_stride, token,
-                    scan->value_head, k);
-    const float k_factor = rows->factors[r].k;
-    for (int32_t c = 0; c < count; ++c) k[c] *= k_factor;
+  for (int32_t r = 0; r < block->count; ++r) {
+    float* values = scan->scratch->values[r];
     sg_row_load(params->activation_dtype, params->v,
-                sg_kda_value_offset(params, params->v_row_stride, token,
-                                    scan->value_head) +
+                sg_kda_value_offset(params, params->v_row_stride,
+                                    block->first_token + r, scan->value_head) +
                     scan->first_column,
-                scan->column_count, scratch->values[r]);
-    memset(scratch->values[r] + scan->column_count, 0,
+                scan->column_count, values);
+    memset(values + scan->column_count, 0,
            sizeof(float) * (size_t)(scan->padded_columns - scan->column_count));
   }
-  scale_reads(scan, rows);
-  scale_writes(scan, rows);
 }
 
-// product = left panel, for the rows of a block.
+static void store_values(const scan_t* scan, const sg_kda_block_t* block) {
+  const sg_kda_params_t* params = scan->params;
+  for (int32_t r = 0; r < block->count; ++r) {
+    sg_row_store(params->activation_dtype, params->o,
+                 sg_kda_value_offset(params, params->o_row_stride,
+                                     block->first_token + r, scan->value_head) +
+                     scan->first_column,
+                 scan->column_count, scan->scratch->values[r]);
+  }
+}
+
+// Puts the rows of |count| tokens from |token| on into the queue.
+static void queue_rows(const scan_t* scan, int64_t token, int64_t count) {
+  const sg_kda_params_t* params = scan->params;
+  sg_kda_line_queue_t* queue = &scan->scratch->queue;
+  const int32_t dtype = params->activation_dtype;
+  const int32_t head = scan->value_head;
+  queue->count = queue->next = 0;
+  for (int64_t t = token; t < token + count; ++t) {
+    sg_kda_queue_row(queue, dtype, params->q,
+                     sg_kda_key_offset(params, params->q_row_stride, t, head),
+                     scan->key_dim);
+    sg_kda_queue_row(queue, dtype, params->k,
+                     sg_kda_key_offset(params, params->k_row_stride, t, head),
+                     scan->key_dim);
+    sg_kda_queue_row(queue, sg_kda_gate_dtype(params), params->raw_g,
+                     sg_kda_gate_offset(params, t, head), scan->key_dim);
+    sg_kda_queue_row(
+        queue, dtype, params->v,
+        sg_kda_value_offset(params, params->v_row_stride, t, head) +
+            scan->first_column,
+        scan->column_count);
+    sg_kda_queue_row(
+        queue, dtype, params->o,
+        sg_kda_value_offset(params, params->o_row_stride, t, head) +
+            scan->first_column,
+        scan->column_count);
+  }
+}
+
+// product = left panel, for the rows of a block. Meanwhile it asks for |lines|
+// lines of the queue every STEP products of a sum.
 static void multiply_state(const float (*left)[ROW], int32_t key_dim,
                            const float* panel, int32_t row_count,
-                           float product[B][PANEL]) {
+                           sg_kda_line_queue_t* queue, int32_t lines,
+                           float* restrict product) {
   for (int32_t r = 0; r < row_count; r += SG_TILE_ROWS) {
     sg_vector_t sum[SG_TILE_ROWS][SG_TILE_VECTORS] = {{{0}}};
-    sg_tile_multiply(sum, SG_TILE_VECTORS, key_dim, left[r], ROW, 1, panel,
-                     PANEL);
+    for (int32_t c = 0; c < key_dim; c += STEP) {
+      sg_kda_queue_prefetch(queue, lines);
+      sg_tile_multiply(sum, SG_TILE_VECTORS, STEP, left[r] + c, ROW, 1,
+                       panel + c * PANEL, PANEL);
+    }
 #pragma GCC unroll 8
     for (int32_t i = 0; i < SG_TILE_ROWS; ++i) {
 #pragma GCC unroll 2
       for (int32_t j = 0; j < SG_TILE_VECTORS; ++j) {
-        sg_vector_store(&product[r + i][j * SG_VECTOR_FLOATS], sum[i][j]);
+        sg_vector_store(product + (r + i) * PANEL + j * SG_VECTOR_FLOATS,
+                        sum[i][j]);
       }
     }
   }
 }
 
-// delta[r] = beta_r (v_r - delta[r]) - sum over s < r of A[r, s] delta[s] and
-// out[r] += sum over s <= r of Q[r, s] delta[s], along one vector of columns.
-static void solve_columns(const block_rows_t* rows, const float* values,
-                          float* restrict delta, float* restrict out) {
+// With |delta| and |out| as the reads left them, scaled up:
+//   delta[r] = beta_r (v_r - delta[r]) - sum over s < r of A[r, s] delta[s]
+//   v_r      = out[r] + sum over s <= r of Q[r, s] delta[s]
+// along one vector of columns.
+static void solve_columns(const sg_kda_scan_scratch_t* scratch,
+                          float* restrict values, float* restrict delta,
+                          const float* restrict out) {
+  const float down = 1.0f / SG_KDA_READ_SCALE;
   sg_vector_t x[B];
 #pragma GCC unroll 16
   for (int32_t r = 0; r < B; ++r) {
-    x[r] = rows->factors[r].beta *
+    x[r] = scratch->beta[r] *
            (sg_vector_load(values + r * SG_KDA_CHUNK_SPLIT_COLUMNS) -
-            sg_vector_load(delta + r * PANEL));
+            down * sg_vector_load(delta + r * PANEL));
   }
   // By columns of A, so that there are always independent sums in flight.
 #pragma GCC unroll 16
   for (int32_t s = 0; s < B; ++s) {
     sg_vector_store(delta + s * PANEL, x[s]);
 #pragma GCC unroll 16
-    for (int32_t r = s + 1; r < B; ++r) x[r] -= rows->scores[r][0][s] * x[s];
+    for (int32_t r = s + 1; r < B; ++r) x[r] -= scratch->scores[r][0][s] * x[s];
   }
 #pragma GCC unroll 16
   for (int32_t r = 0; r < B; ++r) {
-    sg_vector_t y = sg_vector_load(out + r * PANEL);
+    sg_vector_t y = down * sg_vector_load(out + r * PANEL);
 #pragma GCC unroll 16
-    for (int32_t s = 0; s <= r; ++s) y += rows->scores[r][1][s] * x[s];
-    sg_vector_store(out + r * PANEL, y);
+    for (int32_t s = 0; s <= r; ++s) y += scratch->scores[r][1][s] * x[s];
+    sg_vector_store(values + r * SG_KDA_CHUNK_SPLIT_COLUMNS, y);
   }
 }
 
 // panel = diag(block_decay) panel + k_write^T delta.
 static void update_state(const sg_kda_scan_scratch_t* scratch, int32_t key_dim,
-                         float delta[B][PANEL], int32_t row_count,
+                         const float* restrict delta, int32_t row_count,
                          float* restrict panel) {
   for (int32_t c = 0; c < key_dim; c += SG_TILE_ROWS) {
     sg_vector_t sum[SG_TILE_ROWS][SG_TILE_VECTORS];
@@ -208,7 +200,7 @@ static void update_state(const sg_kda_scan_scratch_t* scratch, int32_t key_dim,
       }
     }
     sg_tile_multiply(sum, SG_TILE_VECTORS, row_count, &scratch->k_write[0][c],
-                     1, ROW, &delta[0][0], PANEL);
+                     1, ROW, delta, PANEL);
 #pragma GCC unroll 8
     for (int32_t i = 0; i < SG_TILE_ROWS; ++i) {
 #pragma GCC unroll 2
@@ -219,84 +211,54 @@ static void update_state(const sg_kda_scan_scratch_t* scratch, int32_t key_dim,
   }
 }
 
-static void prefetch_row(const scan_t* scan, int64_t token) {
-  const sg_kda_params_t* params = scan->params;
-  const int32_t dtype = params->activation_dtype;
-  const int32_t head = scan->value_head;
-  sg_row_prefetch(dtype, params->q,
-                  sg_kda_key_offset(params, params->q_row_stride, token, head),
-                  scan->key_dim);
-  sg_row_prefetch(dtype, params->k,
-                  sg_kda_key_offset(params, params->k_row_stride, token, head),
-                  scan->key_dim);
-  sg_row_prefetch(
-      dtype, params->v,
-      sg_kda_value_offset(params, params->v_row_stride, token, head) +
-          scan->first_column,
-      scan->column_count);
-}
-
-// Asks for the rows of the block after this one, a part with each panel, since
-// only so many requests can be under way at once.
-static void prefetch_next(const scan_t* scan, const block_rows_t* rows,
-                          int32_t panel) {
-  const int32_t panels = scan->padded_columns / PANEL;
-  const int32_t end = (panel + 1) * B / panels;
-  for (int32_t r = panel * B / panels; r < end && r < rows->next_count; ++r) {
-    prefetch_row(scan, rows->first_token + B + r);
-  }
-}
-
-static void scan_block(const scan_t* scan, const block_rows_t* rows) {
-  const sg_kda_params_t* params = scan->params;
+static void scan_block(const scan_t* scan, sg_kda_block_t* block,
+                       int64_t next_count) {
   sg_kda_scan_scratch_t* scratch = scan->scratch;
-  load_block(scan, rows);
+  const float(*k_read)[ROW] = (const float(*)[ROW])scratch->k_read;
+  const float(*q_read)[ROW] = (const float(*)[ROW])scratch->q_read;
+  sg_kda_block_prepare(block);
+  load_values(scan, block);
+  queue_rows(scan, block->first_token + B, next_count);
+  const int32_t tiles = (block->count + SG_TILE_ROWS - 1) / SG_TILE_ROWS;
+  const int32_t steps =
+      2 * tiles * (scan->padded_columns / PANEL) * (scan->key_dim / STEP);
+  assert(steps > 0);
+  const int32_t lines = (scratch->queue.count + steps - 1) / steps;
   for (int32_t column = 0; column < scan->padded_columns; column += PANEL) {
     float* panel = panel_of(scan, column);
-    float delta[B][PANEL], out[B][PANEL];
-    prefetch_next(scan, rows, column / PANEL);
-    multiply_state((const float(*)[ROW])scratch->k_read, scan->key_dim, panel,
-                   rows->count, delta);
-    multiply_state((const float(*)[ROW])scratch->q_read, scan->key_dim, panel,
-                   rows->count, out);
+    multiply_state(k_read, scan->key_dim, panel, block->count, &scratch->queue,
+                   lines, scratch->delta);
+    multiply_state(q_read, scan->key_dim, panel, block->count, &scratch->queue,
+                   lines, scratch->out);
     for (int32_t j = 0; j < PANEL; j += SG_VECTOR_FLOATS) {
-      solve_columns(rows, &scratch->values[0][column + j], &delta[0][j],
-                    &out[0][j]);
+      solve_columns(scratch, &scratch->values[0][column + j],
+                    scratch->delta + j, scratch->out + j);
     }
-    update_state(scratch, scan->key_dim, delta, rows->count, panel);
-    for (int32_t r = 0; r < rows->count; ++r) {
-      memcpy(&scratch->values[r][column], out[r], sizeof(out[r]));
-    }
+    update_state(scratch, scan->key_dim, scratch->delta, block->count, panel);
   }
-  for (int32_t r = 0; r < rows->count; ++r) {
-    sg_row_store(params->activation_dtype, params->o,
-                 sg_kda_value_offset(params, params->o_row_stride,
-                                     rows->first_token + r, scan->value_head) +
-                     scan->first_column,
-                 scan->column_count, scratch->values[r]);
-  }
+  store_values(scan, block);
 }
 
-static void scan_sequence(const scan_t* scan,
-                          const sg_kda_chunk_params_t* params,
-                          int64_t first_chunk, int64_t first_token,
+// Of the block that starts at |token|; 0 beyond the end.
+static int32_t rows_of_block(int64_t token, int64_t end_token) {
+  const int64_t left = end_token - token;
+  return left < 0 ? 0 : left < B ? (int32_t)left : B;
+}
+
+static void scan_sequence(const scan_t* scan, int64_t first_token,
                           int64_t token_count) {
-  const int64_t size = params->chunk_size;
-  for (int64_t t = 0; t < token_count; t += B) {
-    const int64_t chunk = first_chunk + t / size;
-    const int64_t row =
-        (chunk * scan->params->value_heads + scan->value_head) * size +
-        t % size;
-    const block_rows_t rows = {
-        .first_token = first_token + t,
-        .count = sg_kda_block_rows(t, token_count),
-        .next_count = sg_kda_block_rows(t + B, token_count),
-        .decays = params->decays + row * scan->key_dim,
-        .scores = (const float(*)[2][B])(params->scores + row * 2 * B),
-        .factors =
-            (const sg_kda_row_factors_t*)(const void*)params->factors + row,
-    };
-    scan_block(scan, &rows);
+  const int64_t end_token = first_token + token_count;
+  sg_kda_block_t block = {
+      .params = scan->params,
+      .scratch = scan->scratch,
+      .gate = sg_kda_gate_of(scan->params, scan->value_head),
+      .value_head = scan->value_head,
+      .key_dim = scan->key_dim,
+  };
+  for (int64_t t = first_token; t < end_token; t += B) {
+    block.first_token = t;
+    block.count = rows_of_block(t, end_token);
+    scan_block(scan, &block, rows_of_block(t + B, end_token));
   }
 }
 
@@ -348,12 +310,10 @@ void SG_HOST_SYMBOL(sg__kda_chunk_scan_run)(const void* params_pointer,
     zero_sequence(&scan, first_token, token_count);
     return;
   }
-  for (int64_t t = 0; t < token_count && t < B; ++t) {
-    prefetch_row(&scan, first_token + t);
-  }
+  queue_rows(&scan, first_token, rows_of_block(0, token_count));
+  sg_kda_queue_prefetch(&scan.scratch->queue, scan.scratch->queue.count);
   float* state = sg_kda_state_of(kda, sequence, scan.value_head);
   load_state(&scan, state, kda->computed_lens[sequence] == 0);
-  scan_sequence(&scan, params, params->chunk_offsets[sequence], first_token,
-                token_count);
+  scan_sequence(&scan, first_token, token_count);
   store_state(&scan, state);
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scratch of one block of the host kernels, in what the launch asks for as
-// shared memory. Contents are undefined at the start. And how both kernels cut
-// tokens into blocks.
+// Scratch of one block of the host kernel, in what the launch asks for as
+// shared memory. Contents are undefined at the start.
 
 #ifndef STEPGRAPH_KERNELS_KDA_CHUNK_SCRATCH_HOST_H_
 #define STEPGRAPH_KERNELS_KDA_CHUNK_SCRATCH_HOST_H_
@@ -17,39 +16,48 @@ enum {
 
 typedef float sg_kda_key_rows_t[SG_KDA_BLOCK_TOKENS][SG_KDA_ROW_FLOATS];
 
-typedef struct sg_kda_prepare_scratch_t {
-  sg_kda_key_rows_t q;
-  sg_kda_key_rows_t k;
-  sg_kda_key_rows_t decays;
-  // Running sums of the decays from the first row of a segment.
-  sg_kda_key_rows_t sums;
-  // Left operands of the scores.
-  sg_kda_key_rows_t decayed_q;
-  sg_kda_key_rows_t decayed_k;
-  // Their right operand, by rows and transposed.
-  sg_kda_key_rows_t grown_k;
-  float grown_k_columns[SG_KDA_DIM_MAX][SG_KDA_BLOCK_TOKENS];
-} sg_kda_prepare_scratch_t;
+// Cache lines to be asked for, one after another.
+typedef struct sg_kda_line_queue_t {
+  // Rows of q, k, raw_g, v and o, of at most 4 bytes an element.
+  const char* lines[SG_KDA_BLOCK_TOKENS * 5 * (SG_KDA_DIM_MAX * 4 / 64 + 1)];
+  int32_t count;
+  int32_t next;
+} sg_kda_line_queue_t;
 
+// Rows, here, are the tokens of one block. Arrays are multiples of 64 bytes,
+// so that vectors of them are aligned.
 typedef struct sg_kda_scan_scratch_t {
   // The state, [panels of columns][key_dim][columns of a panel].
   float state[SG_KDA_DIM_MAX * SG_KDA_CHUNK_SPLIT_COLUMNS];
-  // Factors with which k reads, q reads and k writes the state.
-  sg_kda_key_rows_t k_read;
+  // q as loaded, then what q reads the state with.
   sg_kda_key_rows_t q_read;
+  // What k reads the state with.
+  sg_kda_key_rows_t k_read;
+  // k as loaded, then what k writes to the state.
   sg_kda_key_rows_t k_write;
-  float block_decay[SG_KDA_DIM_MAX];
+  // k grown by what has decayed since the block's start: the right operand of
+  // the scores, by rows and by columns.
+  sg_kda_key_rows_t k_grown;
+  float k_columns[SG_KDA_DIM_MAX][SG_KDA_BLOCK_TOKENS];
+  // Base-2 log decays of each row, and their sums.
+  sg_kda_key_rows_t decays;
   float sum[SG_KDA_DIM_MAX];
+  // By how much a whole block decays the state.
+  float block_decay[SG_KDA_DIM_MAX];
+  // A, then Q.
+  float scores[SG_KDA_BLOCK_TOKENS][2][SG_KDA_BLOCK_TOKENS];
+  // What k and q are multiplied by to be normalised (and q scaled).
+  float k_factor[SG_KDA_BLOCK_TOKENS];
+  float q_factor[SG_KDA_BLOCK_TOKENS];
+  float beta[SG_KDA_BLOCK_TOKENS];
   // v, then o, of the columns of this block.
   float values[SG_KDA_BLOCK_TOKENS][SG_KDA_CHUNK_SPLIT_COLUMNS];
-  float transposed[SG_KDA_BLOCK_TOKENS][SG_KDA_DIM_MAX];
+  // Of one panel: what k read, then the change of the values; what q read, then
+  // the output. The width is that of the widest panel.
+  float delta[SG_KDA_BLOCK_TOKENS * SG_KDA_CHUNK_SPLIT_COLUMNS];
+  float out[SG_KDA_BLOCK_TOKENS * SG_KDA_CHUNK_SPLIT_COLUMNS];
+  // Those of the block after this one.
+  sg_kda_line_queue_t queue;
 } sg_kda_scan_scratch_t;
-
-// Rows of the block that starts at |first| of |count| tokens; 0 beyond them.
-static inline int32_t sg_kda_block_rows(int64_t first, int64_t count) {
-  const int64_t left = count - first;
-  if (left <= 0) return 0;
-  return (int32_t)(left < SG_KDA_BLOCK_TOKENS ? left : SG_KDA_BLOCK_TOKENS);
-}
 
 #endif  // STEPGRAPH_KERNELS_KDA_CHUNK_SCRATCH_HOST_H_

@@ -39,8 +39,10 @@ static token_t load_token(const sg_kda_params_t* params, int64_t row,
   float* restrict decay = scratch->decay;
   sg_kda_load_key(params, params->q, params->q_row_stride, row, value_head, q);
   sg_kda_load_key(params, params->k, params->k_row_stride, row, value_head, k);
-  const float q_factor = sg_kda_norm_factor(params, q) * params->scale;
-  const float k_factor = sg_kda_norm_factor(params, k);
+  const float q_factor =
+      sg_kda_norm_factor(params, sg_dot(q, q, count)) * params->scale;
+  const float k_factor = sg_kda_norm_factor(params, sg_dot(k, k, count));
+  const sg_kda_gate_t gate = sg_kda_gate_of(params, value_head);
   for (int32_t c = 0; c < count; ++c) {
     q[c] *= q_factor;
     k[c] *= k_factor;
@@ -48,10 +50,10 @@ static token_t load_token(const sg_kda_params_t* params, int64_t row,
   const token_t token = {
       .scratch = scratch,
       .key_dim = count,
-      .beta = sg_kda_beta(params, row, value_head),
+      .beta = sg_kda_beta(params, sg_kda_load_beta(params, row, value_head)),
       .k_dot_q = sg_dot(k, q, count),
   };
-  sg_kda_load_gate(params, row, value_head, decay);
+  sg_kda_load_gate(params, &gate, row, decay);
   for (int32_t c = 0; c < count; ++c) {
     decay[c] = sg_decay(decay[c]);
     k_read[c] = k[c] * decay[c];

@@ -41,6 +41,10 @@ kda_fixture_options_t kda_fixture_defaults(void) {
 }
 
 // splitmix64.
+size_t kda_fixture_chunk_nodes(void) {
+  return sg_flavour_of_build() == SG_FLAVOUR_HOST ? 1 : 2;
+}
+
 uint64_t kda_fixture_random(kda_fixture_t* f) {
   uint64_t z = (f->random += 0x9e3779b97f4a7c15u);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

@@ -72,6 +72,9 @@ void kda_fixture_tear_down(kda_fixture_t* fixture);
 
 uint64_t kda_fixture_random(kda_fixture_t* fixture);
 
+// Kernels of kda_chunk: one on the host, two on GPUs (kda_chunk/params.h).
+size_t kda_fixture_chunk_nodes(void);
+
 // Where |buffer| of |layer| stands among the program's, or -1, and its spec, or
 // NULL.
 int kda_fixture_index(const kda_fixture_t* fixture, int32_t layer,

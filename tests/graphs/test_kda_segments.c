@@ -148,9 +148,11 @@ static size_t caller_rows(const sg_node_table_t* table) {
   return rows;
 }
 
-// Nodes that KDA has in a layer of a shape: recurrent, and chunk in two.
+// Nodes that KDA has in a layer of a shape: recurrent and chunk.
 static size_t kda_nodes(sg_phase_t phase) {
-  return phase == SG_PHASE_DECODE ? 1 : phase == SG_PHASE_PREFILL ? 2 : 3;
+  size_t recurrent = phase != SG_PHASE_PREFILL;
+  return phase == SG_PHASE_DECODE ? recurrent
+                                  : recurrent + kda_fixture_chunk_nodes();
 }
 
 static void test_the_table_has_the_nodes_and_edges_of_the_graph(void** state) {

@@ -63,9 +63,8 @@ void kda_run_chunk(kda_run_t* run, bool zeroes_outputs) {
   sg_kda_chunk_plan_t plan;
   assert_ok(sg__kda_chunk_configure(&kda_host_target, /*layer=*/0, &run->args,
                                     &plan));
-  run_launch(&plan.launches[0], sg__kda_chunk_prepare_variant(run->test.isa),
-             run->test.block_order);
-  run_launch(&plan.launches[1], sg__kda_chunk_scan_variant(run->test.isa),
+  assert_int_equal(plan.launch_count, 1);
+  run_launch(&plan.launches[0], sg__kda_chunk_variant(run->test.isa),
              run->test.block_order);
 }
 

@@ -29,6 +29,20 @@ static double worst_ulps(float (*function)(float), double (*exact)(double),
   return worst;
 }
 
+static float both_up(float x) {
+  float up, down;
+  sg_exp2_both(x, &up, &down);
+  return up;
+}
+
+static float both_down(float x) {
+  float up, down;
+  sg_exp2_both(x, &up, &down);
+  return down;
+}
+
+static double exact_exp2_of_minus(double x) { return exp2(-x); }
+static double exact_reciprocal(double x) { return 1.0 / x; }
 static double exact_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 static double exact_softplus(double x) {
   return fmax(x, 0.0) + log1p(exp(-fabs(x)));
@@ -42,6 +56,11 @@ static void test_math_errors(void** state) {
   assert_true(worst_ulps(sg_exp_clamped, exp, -87.0, 87.0) < 2.0);
   assert_true(worst_ulps(sg_log1p_unit, log1p, 0.0, 1.0) < 2.0);
   assert_true(worst_ulps(sg_log1p_unit, log1p, 0.0, 1e-6) < 2.0);
+  assert_true(worst_ulps(both_up, exp2, -126.0, 126.0) < 3.0);
+  assert_true(worst_ulps(both_down, exact_exp2_of_minus, -126.0, 126.0) < 3.0);
+  assert_true(worst_ulps(sg_reciprocal, exact_reciprocal, 1.0, 2.0) < 2.0);
+  assert_true(worst_ulps(sg_reciprocal, exact_reciprocal, 1.0, 1e6) < 2.0);
+  assert_true(worst_ulps(sg_reciprocal, exact_reciprocal, 1.0, 8e37) < 2.0);
   // Sums and quotients of those add a rounding or two.
   assert_true(worst_ulps(sg_sigmoid, exact_sigmoid, -86.0, 86.0) < 4.0);
   assert_true(worst_ulps(sg_softplus, exact_softplus, -87.0, 100.0) < 4.0);
@@ -51,6 +70,8 @@ static void test_math_limits(void** state) {
   (void)state;
   const float infinity = (float)INFINITY;
   assert_true(sg_decay(0.0f) == 1.0f);
+  assert_true(both_up(0.0f) == 1.0f && both_down(0.0f) == 1.0f);
+  assert_true(sg_reciprocal(1.0f) == 1.0f);
   assert_true(sg_decay(-65.0f) == 0.0f);
   assert_true(sg_decay(-infinity) == 0.0f);
   assert_true(isfinite(sg_exp_clamped(infinity)));

@@ -76,8 +76,7 @@ static void test_kda_workspace_bytes(void** state) {
   size_t bytes;
   assert_ok(sg_kda_chunk_workspace_bytes(&geometry, &kda_host_target, &capacity,
                                          &bytes));
-  // Per token and head of 4 chunks of 64: 64 decays, 2 x 16 scores, 4 factors.
-  assert_int_equal(bytes, 4 * 64 * 2 * (64 + 32 + 4) * 4);
+  assert_int_equal(bytes, 0);
   assert_ok(sg_kda_recurrent_workspace_bytes(&geometry, &kda_host_target,
                                              &capacity, &bytes));
   assert_int_equal(bytes, 0);
@@ -134,9 +133,10 @@ static void test_kda_refuses_bad_arguments(void** state) {
   args.tensors.state_slot_stride = 8191;
   expect(configure_recurrent(&args), SG_STATUS_INVALID_ARGUMENT,
          "state_slot_stride is 8191");
+  // There is none on the host.
   args = run->args;
   args.workspace = NULL;
-  expect(configure_chunk(&args), SG_STATUS_INVALID_ARGUMENT, "workspace");
+  assert_ok(configure_chunk(&args));
   assert_ok(configure_recurrent(&args));
   args = run->args;
   args.tables.chunk_offsets = NULL;
@@ -157,8 +157,7 @@ static void test_kda_grids_come_from_capacities(void** state) {
   sg_kda_chunk_plan_t plan;
   assert_ok(
       sg__kda_chunk_configure(&kda_host_target, /*layer=*/3, &args, &plan));
-  assert_int_equal(plan.launches[0].grid, 20 * 2);
-  assert_int_equal(plan.launches[1].grid, 5 * 2);
+  assert_int_equal(plan.launches[0].grid, 5 * 2);
   assert_int_equal(plan.launches[0].layer, 3);
   sg_kda_recurrent_plan_t decode;
   assert_ok(sg__kda_recurrent_configure(&kda_host_target, /*layer=*/3, &args,
@@ -168,7 +167,6 @@ static void test_kda_grids_come_from_capacities(void** state) {
   assert_ok(
       sg__kda_chunk_configure(&kda_host_target, /*layer=*/3, &args, &plan));
   assert_int_equal(plan.launches[0].grid, 0);
-  assert_int_equal(plan.launches[1].grid, 0);
 }
 
 // Every member of the params struct is in the table, in order, without gaps.
@@ -194,7 +192,6 @@ static void test_kda_kernels_name_every_param(void** state) {
   assert_ok(sg__kda_recurrent_configure(&kda_host_target, /*layer=*/0,
                                         &run->args, &decode));
   check_fields(plan.launches[0].kernel);
-  check_fields(plan.launches[1].kernel);
   check_fields(decode.launch.kernel);
 }
 

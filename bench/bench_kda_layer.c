@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// bench_kda_layer [--threads N] [--repeats N] [--cases A,B,...] [--out FILE]
+//
+// Times the op of one KDA layer on a stream of the host flavour, prefills of
+// many lengths and decodes, each checked against the recurrence in double
+// precision first. A build that was given a ggml times its op as well, in
+// turns with ours. Prints a table; FILE gets the same as JSON.
+
+// Of POSIX: nanosleep and the monotonic clock.
+#define _POSIX_C_SOURCE 200809L
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "bench/ggml_kda.h"
+#include "bench/kda_layer.h"
+#include "bench/samples.h"
+#include "kernels/common/host_isa.h"
+#include "runtime/hip/error.h"
+#include "runtime/hip_host/hip_host.h"
+
+static const bench_case_t all_cases[] = {
+    {"decode-1", 1, 1},    {"decode-8", 8, 1}, {"decode-64", 64, 1},
+    {"1x64", 1, 64},       {"1x256", 1, 256},  {"1x512", 1, 512},
+    {"1x1024", 1, 1024},   {"4x256", 4, 256},  {"1x4096", 1, 4096},
+    {"1x16384", 1, 16384},
+};
+
+enum {
+  CASE_COUNT = sizeof(all_cases) / sizeof(all_cases[0]),
+  MAX_REPEATS = 1000,
+  // Runs a repeat of cases that take less than a few milliseconds.
+  SHORT_RUNS = 10,
+};
+
+typedef struct options_t {
+  int32_t threads;
+  int32_t repeats;
+  // Names between commas, or NULL for all.
+  const char* cases;
+  const char* out_path;
+} options_t;
+
+typedef struct result_t {
+  sample_summary_t ours;
+  sample_summary_t ggml;
+} result_t;
+
+static double now_ms(void) {
+  struct timespec time;
+  (void)clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
+}
+
+static sg_status_t parse_count(const char* name, const char* text, int32_t most,
+                               int32_t* out_value) {
+  char* end;
+  const long value = text == NULL ? 0 : strtol(text, &end, 10);
+  if (value < 1 || value > most || *end != '\0') {
+    return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
+                          "%s: expected a number from 1 to %d", name, most);
+  }
+  *out_value = (int32_t)value;
+  return sg_status_ok();
+}
+
+static sg_status_t parse_options(int count, char** words,
+                                 options_t* out_options) {
+  *out_options = (options_t){.threads = 2, .repeats = 15};
+  for (int i = 1; i < count; i += 2) {
+    const char* value = i + 1 < count ? words[i + 1] : NULL;
+    if (strcmp(words[i], "--threads") == 0) {
+      SG_RETURN_IF_ERROR(
+          parse_count(words[i], value, 256, &out_options->threads));
+    } else if (strcmp(words[i], "--repeats") == 0) {
+      SG_RETURN_IF_ERROR(
+          parse_count(words[i], value, MAX_REPEATS, &out_options->repeats));
+    } else if (strcmp(words[i], "--cases") == 0 && value != NULL) {
+      out_options->cases = value;
+    } else if (strcmp(words[i], "--out") == 0 && value != NULL) {
+      out_options->out_path = value;
+    } else {
+      return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
+                            "%s: usage: bench_kda_layer [--threads N] "
+                            "[--repeats N] [--cases A,B,...] [--out FILE]",
+                            words[i]);
+    }
+  }
+  return sg_status_ok();
+}
+
+// Whether |name| is one of those between the commas of |list|.
+static bool is_listed(const char* list, const char* name) {
+  const size_t length = strlen(name);
+  for (const char* word = list; word != NULL; word = strchr(word, ',')) {
+    if (*word == ',') ++word;
+    const size_t word_length = strcspn(word, ",");
+    if (word_length == length && strncmp(word, name, length) == 0) return true;
+  }
+  return list == NULL;
+}
+
+// Lets the threads of the other side, which may be polling, go to sleep.
+static void rest(void) {
+  const struct timespec pause = {.tv_nsec = 20000000};
+  (void)nanosleep(&pause, NULL);
+}
+
+// One run that is not counted, which wakes threads, then |runs| that are. Ours
+// where |ggml| is NULL.
+static sg_status_t time_runs(const kda_layer_t* layer, ggml_kda_t* ggml,
+                             int32_t runs, samples_t* samples) {
+  rest();
+  for (int32_t i = 0; i <= runs; ++i) {
+    const double start = now_ms();
+    SG_RETURN_IF_ERROR(ggml == NULL ? kda_layer_run(layer)
+                                    : ggml_kda_run(ggml));
+    if (i > 0) samples_add(samples, now_ms() - start);
+  }
+  return sg_status_ok();
+}
+
+static sg_status_t measure(const kda_layer_t* layer, ggml_kda_t* ggml,
+                           int32_t repeats, result_t* out_result) {
+  const int32_t tokens = layer->shape.sequences * layer->shape.tokens;
+  const int32_t runs = tokens <= 64 ? SHORT_RUNS : 1;
+  samples_t ours, theirs;
+  const size_t capacity = (size_t)repeats * (size_t)runs;
+  sg_status_t status = samples_initialize(capacity, &ours);
+  SG_RETURN_IF_ERROR(status);
+  status = samples_initialize(capacity, &theirs);
+  for (int32_t i = 0; i < repeats && sg_status_is_ok(status); ++i) {
+    status = time_runs(layer, NULL, runs, &ours);
+    if (ggml != NULL && sg_status_is_ok(status)) {
+      status = time_runs(layer, ggml, runs, &theirs);
+    }
+  }
+  if (sg_status_is_ok(status)) {
+    out_result->ours = samples_summarize(&ours);
+    if (ggml != NULL) out_result->ggml = samples_summarize(&theirs);
+  }
+  samples_deinitialize(&ours);
+  samples_deinitialize(&theirs);
+  return status;
+}
+
+static sg_status_t run_case(const bench_case_t* shape, const options_t* options,
+                            result_t* out_result) {
+  memset(out_result, 0, sizeof(*out_result));
+  kda_layer_t layer;
+  ggml_kda_t* ggml = NULL;
+  sg_status_t status = kda_layer_initialize(shape, &layer);
+  if (sg_status_is_ok(status)) status = kda_layer_check(&layer);
+  if (sg_status_is_ok(status) && ggml_kda_version() != NULL) {
+    status = ggml_kda_create(shape, options->threads, &ggml);
+  }
+  if (sg_status_is_ok(status)) {
+    status = measure(&layer, ggml, options->repeats, out_result);
+  }
+  ggml_kda_destroy(ggml);
+  kda_layer_deinitialize(&layer);
+  return status;
+}
+
+static void print_case(const bench_case_t* shape, const result_t* result) {
+  const sample_summary_t* ours = &result->ours;
+  printf("%-10s %9.3f %9.3f %9.3f %9.3f %9.2f", shape->name, ours->median_ms,
+         ours->min_ms, ours->p10_ms, ours->p90_ms,
+         ours->median_ms * 1e3 / (shape->sequences * shape->tokens));
+  if (ggml_kda_version() != NULL) {
+    printf(" %9.3f %6.2f", result->ggml.median_ms,
+           result->ggml.median_ms / ours->median_ms);
+  }
+  printf("\n");
+  (void)fflush(stdout);
+}
+
+static void write_case(sg_json_writer_t* writer, const bench_case_t* shape,
+                       const result_t* result) {
+  const double tokens = shape->sequences * shape->tokens;
+  sg_json_writer_begin_object(writer);
+  sg_json_writer_key(writer, "name");
+  sg_json_writer_string(writer, shape->name);
+  sg_json_writer_key(writer, "op");
+  sg_json_writer_string(writer,
+                        shape->tokens == 1 ? "kda_recurrent" : "kda_chunk");
+  sg_json_writer_key(writer, "sequences");
+  sg_json_writer_int64(writer, shape->sequences);
+  sg_json_writer_key(writer, "tokens");
+  sg_json_writer_int64(writer, shape->tokens);
+  sg_json_writer_key(writer, "stepgraph");
+  samples_write(writer, &result->ours, tokens);
+  if (ggml_kda_version() != NULL) {
+    sg_json_writer_key(writer, "ggml");
+    samples_write(writer, &result->ggml, tokens);
+    sg_json_writer_key(writer, "speedup");
+    sg_json_writer_double(writer,
+                          result->ggml.median_ms / result->ours.median_ms);
+  }
+  sg_json_writer_end_object(writer);
+}
+
+// The processor as Linux names it.
+static void read_cpu_model(char* model, size_t bytes) {
+  (void)snprintf(model, bytes, "unknown");
+  FILE* file = fopen("/proc/cpuinfo", "r");
+  char line[256];
+  while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+    const char* colon = strchr(line, ':');
+    if (strncmp(line, "model name", 10) != 0 || colon == NULL) continue;
+    line[strcspn(line, "\n")] = '\0';
+    (void)snprintf(model, bytes, "%s", colon + 2);
+    break;
+  }
+  if (file != NULL) (void)fclose(file);
+}
+
+static void write_head(sg_json_writer_t* writer, const options_t* options) {
+  char model[256];
+  read_cpu_model(model, sizeof(model));
+  sg_json_writer_key(writer, "version");
+  sg_json_writer_int64(writer, 1);
+  sg_json_writer_key(writer, "benchmark");
+  sg_json_writer_string(writer, "kda_layer");
+  sg_json_writer_key(writer, "cpu");
+  sg_json_writer_string(writer, model);
+  sg_json_writer_key(writer, "instruction_set");
+  sg_json_writer_string(writer, sg__host_isa_name(sg__host_isa_best()));
+  sg_json_writer_key(writer, "threads");
+  sg_json_writer_int64(writer, options->threads);
+  sg_json_writer_key(writer, "repeats");
+  sg_json_writer_int64(writer, options->repeats);
+  sg_json_writer_key(writer, "heads");
+  sg_json_writer_int64(writer, BENCH_HEADS);
+  sg_json_writer_key(writer, "key_dim");
+  sg_json_writer_int64(writer, BENCH_DIM);
+  sg_json_writer_key(writer, "value_dim");
+  sg_json_writer_int64(writer, BENCH_DIM);
+  sg_json_writer_key(writer, "ggml_version");
+  sg_json_writer_string(writer, ggml_kda_version());
+}
+
+static sg_status_t run_cases(const options_t* options,
+                             sg_json_writer_t* writer) {
+  printf("%-10s %9s %9s %9s %9s %9s", "case", "median ms", "min", "p10", "p90",
+         "us/token");
+  printf(ggml_kda_version() == NULL ? "\n" : " %9s %6s\n", "ggml ms", "ratio");
+  sg_json_writer_begin_object(writer);
+  write_head(writer, options);
+  sg_json_writer_key(writer, "cases");
+  sg_json_writer_begin_array(writer);
+  for (size_t i = 0; i < CASE_COUNT; ++i) {
+    if (!is_listed(options->cases, all_cases[i].name)) continue;
+    result_t result;
+    SG_RETURN_IF_ERROR(run_case(&all_cases[i], options, &result));
+    print_case(&all_cases[i], &result);
+    write_case(writer, &all_cases[i], &result);
+  }
+  sg_json_writer_end_array(writer);
+  sg_json_writer_end_object(writer);
+  return sg_json_writer_finish(writer);
+}
+
+static sg_status_t write_file(const char* path, const char* text) {
+  FILE* file = fopen(path, "w");
+  const bool written = file != NULL && fputs(text, file) >= 0;
+  const bool closed = file != NULL && fclose(file) == 0;
+  return written && closed
+             ? sg_status_ok()
+             : sg_status_make(SG_STATUS_IO, "%s: cannot be written", path);
+}
+
+int main(int count, char** words) {
+  options_t options;
+  sg_json_writer_t writer;
+  sg_json_writer_initialize_buffer(&writer, sg_allocator_system(),
+                                   /*indent_spaces=*/2);
+  sg_status_t status = parse_options(count, words, &options);
+  if (sg_status_is_ok(status)) {
+    status = sg_status_from_hip(sg_hip_host_set_worker_count(options.threads),
+                                "sg_hip_host_set_worker_count");
+  }
+  if (sg_status_is_ok(status)) status = run_cases(&options, &writer);
+  if (sg_status_is_ok(status) && options.out_path != NULL) {
+    status = write_file(options.out_path, sg_json_writer_text(&writer, NULL));
+  }
+  if (!sg_status_is_ok(status)) {
+    (void)fprintf(stderr, "bench_kda_layer: %s\n", status.message);
+  }
+  sg_json_writer_deinitialize(&writer);
+  return sg_status_is_ok(status) ? 0 : 1;
+}
