@@ -95,8 +95,13 @@ static sg_status_t warm_up(sg_executor_t* executor,
   pthread_mutex_lock(&executor->lock);
   sg_status_t status = enqueue_warm_up(executor, capacity);
   pthread_mutex_unlock(&executor->lock);
+  if (status.code == SG_STATUS_BUSY) return status;
+  // Also behind a warm-up that broke off: launches of the caller's own may have
+  // been in it, and end before the capture does.
+  sg_status_t waited = sg_status_from_hip(
+      hipStreamSynchronize(executor->capture_stream), "hipStreamSynchronize");
   SG_RETURN_IF_ERROR(status);
-  SG_RETURN_IF_HIP_ERROR(hipStreamSynchronize, executor->capture_stream);
+  SG_RETURN_IF_ERROR(waited);
   // An event recorded on the stream during the capture would pull whoever waits
   // for it into the capture. What is there has ended, so none is needed.
   pthread_mutex_lock(&executor->lock);

@@ -77,9 +77,31 @@ SG_DEVICE void sg_tile_multiply(sg_tile_t* sum, const sg_operand_t<float>& left,
   sg_tile_multiply_fp32(sum, left.value, right.value);
 }
 
-// SG_TILE_RUN neighbours in a row, as they lie in fp32 memory.
+// SG_TILE_RUN neighbours in a row, as they lie in memory of fp32 and of 16
+// bits.
 typedef struct sg_run_t {
   float value[SG_TILE_RUN];
 } __attribute__((aligned(SG_TILE_RUN * 4))) sg_run_t;
+typedef struct sg_half_run_t {
+  uint32_t pair[SG_TILE_RUN / 2];
+} __attribute__((aligned(SG_TILE_RUN * 2))) sg_half_run_t;
+
+// Stores a run of activations as one word; |offset| is aligned to it.
+SG_DEVICE void sg_run_store(int32_t dtype, void* tensor, int64_t offset,
+                            const sg_run_t& run) {
+  if (dtype == SG_DTYPE_FP32) {
+    *(sg_run_t*)((float*)tensor + offset) = run;
+    return;
+  }
+  sg_half_run_t half;
+#pragma unroll
+  for (int32_t i = 0; i < SG_TILE_RUN; i += 2) {
+    const float low = run.value[i], high = run.value[i + 1];
+    half.pair[i / 2] = dtype == SG_DTYPE_BF16
+                           ? sg_bf16_pair_of(low, high)
+                           : (uint32_t)sg_fp16_of(high) << 16 | sg_fp16_of(low);
+  }
+  *(sg_half_run_t*)((uint16_t*)tensor + offset) = half;
+}
 
 #endif  // STEPGRAPH_KERNELS_COMMON_DEVICE_TILE_H_

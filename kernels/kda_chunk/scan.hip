@@ -103,18 +103,38 @@ SG_DEVICE sg_tile_t load_values(const sg_kda_params_t* p, const place_t& place,
   return values;
 }
 
+// Whether the rows of o let a lane store its neighbours as one word.
+SG_DEVICE bool has_aligned_outputs(const sg_kda_params_t* p) {
+  const int64_t bytes = sg_element_bytes(p->activation_dtype);
+  const uint64_t places = (uint64_t)p->o | (uint64_t)(p->o_row_stride * bytes);
+  return places % (uint64_t)(SG_TILE_RUN * bytes) == 0;
+}
+
 SG_DEVICE void store_outputs(const sg_kda_params_t* p, const place_t& place,
                              int32_t token, const sg_tile_t& output) {
   if (place.first_row >= p->value_dim) return;
+  const bool aligned = has_aligned_outputs(p);
 #pragma unroll
-  for (int32_t i = 0; i < SG_TILE_VALUES; ++i) {
+  for (int32_t i = 0; i < SG_TILE_VALUES; i += SG_TILE_RUN) {
     const int32_t r = token + sg_tile_row(i);
     if (r >= place.token_count) continue;
-    const int64_t offset = sg_kda_value_offset(
-        p, p->o_row_stride, place.first_token + r, place.value_head);
-    sg_store_element(p->activation_dtype, p->o,
-                     offset + place.first_row + sg_tile_column(i),
-                     output.value[i]);
+    const int64_t offset =
+        sg_kda_value_offset(p, p->o_row_stride, place.first_token + r,
+                            place.value_head) +
+        place.first_row + sg_tile_column(i);
+    sg_run_t run;
+#pragma unroll
+    for (int32_t j = 0; j < SG_TILE_RUN; ++j) {
+      run.value[j] = output.value[i + j];
+    }
+    if (aligned) {
+      sg_run_store(p->activation_dtype, p->o, offset, run);
+      continue;
+    }
+#pragma unroll
+    for (int32_t j = 0; j < SG_TILE_RUN; ++j) {
+      sg_store_element(p->activation_dtype, p->o, offset + j, run.value[j]);
+    }
   }
 }
 
@@ -152,29 +172,40 @@ SG_DEVICE sg_tile_t scan_block(const unsigned char* panel, sg_tile_t values,
   const float* decay =
       (const float*)(panel + SG_KDA_PANEL_DECAY_OFFSET(
                                  KEY_TILES, (int32_t)sizeof(element_t)));
-  sg_tile_t prediction = sg_tile_zero();
-  sg_tile_t output = sg_tile_zero();
+  // A product waits for the one before on the same sum. Two sums of each keep
+  // the matrix unit busy; fp32 products are longer and have no registers left.
+  constexpr int32_t CHAINS = sizeof(element_t) == 2 ? 2 : 1;
+  sg_tile_t prediction[CHAINS], output[CHAINS];
+#pragma unroll
+  for (int32_t i = 0; i < CHAINS; ++i) {
+    prediction[i] = output[i] = sg_tile_zero();
+  }
 #pragma unroll
   for (int32_t t = 0; t < KEY_TILES; ++t) {
     sg_operand_t<element_t> s;
     sg_operand_from(state->tile[t], &s);
-    sg_tile_multiply(&prediction, s,
+    sg_tile_multiply(&prediction[t % CHAINS], s,
                      sg_operand_load(k_read + t * SG_TILE_ELEMENTS));
-    sg_tile_multiply(&output, sg_operand_load(q_read + t * SG_TILE_ELEMENTS),
-                     s);
+    sg_tile_multiply(&output[t % CHAINS],
+                     sg_operand_load(q_read + t * SG_TILE_ELEMENTS), s);
   }
 #pragma unroll
   for (int32_t i = 0; i < SG_TILE_VALUES; ++i) {
-    values.value[i] -= prediction.value[i];
+#pragma unroll
+    for (int32_t j = 1; j < CHAINS; ++j) {
+      prediction[0].value[i] += prediction[j].value[i];
+      output[0].value[i] += output[j].value[i];
+    }
+    values.value[i] -= prediction[0].value[i];
   }
   sg_operand_t<element_t> residual, delta;
   sg_operand_from(values, &residual);
   sg_tile_t solved = sg_tile_zero();
   sg_tile_multiply(&solved, residual, sg_operand_load(solve));
   sg_operand_from(solved, &delta);
-  sg_tile_multiply(&output, sg_operand_load(scores), delta);
+  sg_tile_multiply(&output[0], sg_operand_load(scores), delta);
   update_state<KEY_TILES>(delta, k_write, decay, state);
-  return output;
+  return output[0];
 }
 
 template <int32_t KEY_TILES, typename element_t>

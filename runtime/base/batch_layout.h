@@ -8,7 +8,6 @@
 #ifndef STEPGRAPH_RUNTIME_BASE_BATCH_LAYOUT_H_
 #define STEPGRAPH_RUNTIME_BASE_BATCH_LAYOUT_H_
 
-#include <assert.h>
 #include <stdint.h>
 
 // Faults of a batch that the device finds. A step with a fault changes no

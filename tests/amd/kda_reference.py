@@ -37,7 +37,7 @@ class Case:
     def __init__(self, lens, computed, heads=1, group=1, key_dim=64,
                  value_dim=64, dtype=FP32, gate=GATE_SOFTPLUS,
                  beta=BETA_SIGMOID, hard=False, chunk_size=64, l2norm=True,
-                 slots=None, seed=1):
+                 slots=None, padding=8, seed=1):
         self.lens, self.computed = lens, computed
         self.heads, self.value_heads = heads, heads * group
         self.key_dim, self.value_dim = key_dim, value_dim
@@ -47,6 +47,7 @@ class Case:
         self.slots = slots or [i + 1 for i in range(len(lens))]
         self.slot_count = len(lens) + 2
         self.tokens = sum(lens)
+        self.padding = padding
         self.decodes = 0
         while (self.decodes < len(lens) and lens[self.decodes] == 1
                and computed[self.decodes] > 0):

@@ -17,7 +17,7 @@ import kda_reference as kda
 
 TARGET = "gfx942"
 NAN_BITS = 0xff
-SPARE_TOKENS, ROW_PADDING, SLOT_PADDING = 3, 8, 16
+SPARE_TOKENS, SLOT_PADDING = 3, 16
 
 
 def poisoned(shape, dtype):
@@ -26,11 +26,12 @@ def poisoned(shape, dtype):
     return array
 
 
-def rows(values, dtype):
-    """Rows of |values|, padded, with spare ones; and the distance of two."""
+def rows(values, dtype, padding):
+    """Rows of |values|, |padding| elements apart, with spare ones; and the
+    distance of two."""
     values = values.reshape(values.shape[0], -1)
     padded = poisoned((values.shape[0] + SPARE_TOKENS,
-                       values.shape[1] + ROW_PADDING), dtype)
+                       values.shape[1] + padding), dtype)
     padded[:values.shape[0], :values.shape[1]] = kda.to_dtype(values, dtype)
     return padded, padded.shape[1]
 
@@ -42,11 +43,11 @@ class Run:
         self.case = case
         gate = kda.FP32 if case.gate == kda.GATE_GIVEN else case.dtype
         beta = kda.FP32 if case.beta == kda.BETA_GIVEN else case.dtype
-        self.q, self.q_stride = rows(case.q, case.dtype)
-        self.k, self.k_stride = rows(case.k, case.dtype)
-        self.v, self.v_stride = rows(case.v, case.dtype)
-        self.g, self.g_stride = rows(case.raw_g, gate)
-        self.b, self.b_stride = rows(case.raw_beta, beta)
+        self.q, self.q_stride = rows(case.q, case.dtype, case.padding)
+        self.k, self.k_stride = rows(case.k, case.dtype, case.padding)
+        self.v, self.v_stride = rows(case.v, case.dtype, case.padding)
+        self.g, self.g_stride = rows(case.raw_g, gate, case.padding)
+        self.b, self.b_stride = rows(case.raw_beta, beta, case.padding)
         self.o = poisoned(self.v.shape, case.dtype)
         self.a_log = case.a_log.astype(np.float32)
         self.dt_bias = case.dt_bias.astype(np.float32)
@@ -174,9 +175,11 @@ def run_step(kernels, run):
 # gates are strong a state is hardly more than its last token's product of two
 # operands, each with an error of up to 2^-9. fp16: half a unit of the outputs
 # is 2^-12. fp32: rounding alone.
-LIMITS = {kda.FP32: (1e-5, 1e-5), kda.BF16: (5.5e-3, 2e-3),
+LIMITS = {kda.FP32: (1e-5, 1e-5), kda.BF16: (5.5e-3, 2.5e-3),
           kda.FP16: (6e-4, 1e-5)}
 
+# Rows stay multiples of four bytes: the emulator cannot store a word at another
+# address, which the compiler makes of two halves because the hardware can.
 CASES = [
     ("mixed", kda.Case([1, 1, 0, 37, 1, 16], [9, 5, 3, 4, 0, 0])),
     ("hard", kda.Case([70], [2], hard=True)),
@@ -189,8 +192,10 @@ CASES = [
     ("odd sizes", kda.Case([1, 35], [3, 1], group=2, key_dim=80,
                            value_dim=48)),
     ("bf16", kda.Case([1, 65, 19], [3, 1, 0], dtype=kda.BF16, key_dim=128)),
-    ("bf16 hard", kda.Case([1, 80], [3, 1], dtype=kda.BF16, hard=True)),
+    ("bf16 hard", kda.Case([1, 80], [3, 1], dtype=kda.BF16, hard=True,
+                           padding=2)),
     ("fp16", kda.Case([1, 33], [3, 1], dtype=kda.FP16)),
+    ("fp16 packed", kda.Case([17], [1], dtype=kda.FP16, padding=2)),
     ("wide", kda.Case([1, 18], [3, 1], key_dim=256, value_dim=32)),
     ("wide bf16", kda.Case([1, 18], [3, 1], key_dim=256, value_dim=32,
                            dtype=kda.BF16)),

@@ -272,7 +272,10 @@ void kda_fixture_set_up(kda_fixture_t* f,
                                         .with_conv = options->with_conv,
                                         .with_norm = options->with_norm,
                                         .zero_tail = options->zero_tail,
-                                        .tables = options->tables};
+                                        .tables = options->tables,
+                                        .record = options->record,
+                                        .record_self = options->record_self,
+                                        .piece_count = options->piece_count};
   assert_ok(sg_kda_step_create(&step_options, &f->step));
   f->program = sg_kda_step_program(f->step);
   sg_context_options_t context_options;

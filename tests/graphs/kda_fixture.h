@@ -34,6 +34,10 @@ typedef struct kda_fixture_options_t {
   // Capture as the policy says at set-up.
   bool captured;
   sg_capture_time_t capture;
+  // A step of the test's own (graphs/kda_step.h), or NULL.
+  sg_kda_record_function_t record;
+  void* record_self;
+  int32_t piece_count;
   sg_allocator_t allocator;
 } kda_fixture_options_t;
 
@@ -107,16 +111,17 @@ void kda_fixture_random_batch(kda_fixture_t* fixture, kda_batch_t* out_batch);
 void kda_fixture_run(kda_fixture_t* fixture, const sg_batch_t* batch,
                      sg_step_report_t* out_report);
 
+// Advances the model by |batch|, which has run on the device, and compares
+// outputs and states of every layer in relative L2; caches must be equal.
+void kda_fixture_check(kda_fixture_t* fixture, const sg_batch_t* batch,
+                       double o_tolerance, double state_tolerance);
+
 // Runs |batch| on the executor and on the model, waits, and compares outputs
 // and states of every layer in relative L2; caches must be equal, and the null
 // slots untouched.
 void kda_fixture_step(kda_fixture_t* fixture, const sg_batch_t* batch,
                       double o_tolerance, double state_tolerance,
                       sg_step_report_t* out_report);
-
-// The second half of that, for a batch that was run already.
-void kda_fixture_compare(kda_fixture_t* fixture, const sg_batch_t* batch,
-                         double o_tolerance, double state_tolerance);
 
 // Copies |bytes| from buffer |buffer| of |layer|; the stream must be idle.
 void kda_fixture_read(const kda_fixture_t* fixture, int32_t layer,

@@ -105,15 +105,8 @@ void kda_fixture_run(kda_fixture_t* f, const sg_batch_t* batch,
   assert_hip(hipStreamSynchronize(f->stream));
 }
 
-void kda_fixture_step(kda_fixture_t* f, const sg_batch_t* batch,
-                      double o_tolerance, double state_tolerance,
-                      sg_step_report_t* out_report) {
-  kda_fixture_run(f, batch, out_report);
-  kda_fixture_compare(f, batch, o_tolerance, state_tolerance);
-}
-
-void kda_fixture_compare(kda_fixture_t* f, const sg_batch_t* batch,
-                         double o_tolerance, double state_tolerance) {
+void kda_fixture_check(kda_fixture_t* f, const sg_batch_t* batch,
+                       double o_tolerance, double state_tolerance) {
   size_t tokens = 0;
   for (int32_t n = 0; n < batch->sequence_count; ++n) {
     tokens += (size_t)batch->query_lens[n];
@@ -127,4 +120,11 @@ void kda_fixture_compare(kda_fixture_t* f, const sg_batch_t* batch,
     check_null_slot(f, layer, SG_KDA_BUFFER_STATE);
     check_null_slot(f, layer, SG_KDA_BUFFER_CONV_CACHE);
   }
+}
+
+void kda_fixture_step(kda_fixture_t* f, const sg_batch_t* batch,
+                      double o_tolerance, double state_tolerance,
+                      sg_step_report_t* out_report) {
+  kda_fixture_run(f, batch, out_report);
+  kda_fixture_check(f, batch, o_tolerance, state_tolerance);
 }

@@ -43,11 +43,14 @@ static inline void device_tensor_download(const device_tensor_t* tensor) {
                        hipMemcpyDeviceToHost));
 }
 
-// A stream of device 0; exits with 77, which means skipped, where there is no
-// device.
-static inline sg_enqueue_t device_stream_create(void) {
+// Exits with 77, which means skipped, where there is no device.
+static inline void device_require(void) {
   int count = 0;
   if (hipGetDeviceCount(&count) != hipSuccess || count == 0) exit(77);
+}
+
+// A stream of device 0.
+static inline sg_enqueue_t device_stream_create(void) {
   sg_enqueue_t where = {0};
   assert_ok(sg_target_of_device(/*device=*/0, &where.target));
   assert_hip(hipStreamCreate(&where.stream));

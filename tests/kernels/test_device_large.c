@@ -200,6 +200,7 @@ static void test_slots_beyond_2_31_elements(void** state) {
 }
 
 int main(void) {
+  device_require();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_slots_beyond_2_31_elements),
   };

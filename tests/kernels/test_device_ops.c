@@ -350,6 +350,7 @@ static void test_short_conv_error_writes_nothing(void** state) {
 }
 
 int main(void) {
+  device_require();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_gated_norm_formula),
       cmocka_unit_test(test_gated_norm_error_zeroes_all_rows),
