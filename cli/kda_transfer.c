@@ -133,7 +133,8 @@ sg_status_t sg__kda_load(sg_kda_run_t* r) {
 
 // Where the tokens of |part| stand in the case.
 static size_t row_of(const sg_kda_run_t* r, const sg_kda_part_t* part) {
-  return (size_t)(r->kda_case->starts[part->sequence] + part->first_token);
+  return (size_t)r->kda_case->starts[part->sequence] +
+         (size_t)part->first_token;
 }
 
 // Copies the rows of the step's tokens, of an input to the device, or of an

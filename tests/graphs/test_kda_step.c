@@ -3,6 +3,7 @@
 // Whole KDA steps, replayed and eager, against the recurrence in double
 // precision over many steps of many sequences.
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/check.h"
@@ -177,8 +178,9 @@ static void test_buffers_and_fingerprint_follow_the_options(void** state) {
       if (index < 0) continue;
       assert_int_equal(index, next++);
       if (program->buffers[index].layer > 0) continue;
-      strcat(names, program->buffers[index].name + strlen("layers.0."));
-      strcat(names, " ");
+      size_t used = strlen(names);
+      snprintf(names + used, sizeof(names) - used, "%s ",
+               program->buffers[index].name + strlen("layers.0."));
     }
     assert_int_equal(next, program->buffer_count);
     assert_string_equal(names, cases[i].names);

@@ -141,7 +141,7 @@ static unsigned char* read_pools(const kda_fixture_t* f, size_t* out_bytes) {
     const sg_buffer_spec_t* spec = &f->program->buffers[i];
     if (spec->role == SG_BUFFER_POOL) bytes += spec->bytes;
   }
-  unsigned char* contents = malloc(bytes);
+  unsigned char* contents = malloc(bytes + 1);
   assert_non_null(contents);
   *out_bytes = 0;
   for (int32_t layer = 0; layer < f->options.layers; ++layer) {
