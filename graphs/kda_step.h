@@ -43,11 +43,13 @@ typedef struct sg_kda_segment_t {
 } sg_kda_segment_t;
 
 // Enqueues the piece |segment->piece|: the caller's launches and, in any order
-// between them, layers by sg_kda_segment_layer. Called by whichever thread runs
-// or captures, possibly again for the same piece. A failure in a warm-up or a
-// capture leaves the shape to eager steps; in an eager step it ends the
-// executor with SG_STATUS_DEVICE, since what was enqueued before it cannot be
-// taken back.
+// between them, layers by sg_kda_segment_layer; at least one launch or layer.
+// Called by whichever thread runs or captures, possibly again for the same
+// piece; under the background policy by both at once, so that streams and
+// events of the caller's own must not be shared between modes then. A failure
+// in a warm-up or a capture leaves the shape to eager steps; in an eager step
+// it ends the executor with SG_STATUS_DEVICE, since what was enqueued before it
+// cannot be taken back.
 typedef sg_status_t (*sg_kda_record_function_t)(
     void* self, const sg_kda_segment_t* segment);
 

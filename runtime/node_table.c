@@ -55,7 +55,9 @@ sg_status_t sg_node_table_add(sg_node_table_t* table,
                 &table->params_capacity);
   table->params = params;
   SG_RETURN_IF_ERROR(status);
-  memcpy(table->params + offset, launch->params, launch->kernel->params_bytes);
+  // Rows of the caller's nodes have none.
+  if (end > offset)
+    memcpy(table->params + offset, launch->params, end - offset);
   table->params_bytes = end;
   table->nodes[table->node_count++] = (sg_node_t){
       .kernel = launch->kernel,

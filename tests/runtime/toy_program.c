@@ -131,8 +131,10 @@ static sg_status_t enqueue_foreign(const toy_program_t* toy,
 
 static sg_status_t record_piece(void* self, const sg_recording_t* r) {
   toy_program_t* toy = self;
-  toy->last_mode = r->mode;
-  if (++toy->record_count == toy->fail_record) {
+  // A capture thread records while steps run eagerly.
+  __atomic_store_n(&toy->last_mode, r->mode, __ATOMIC_RELAXED);
+  if (__atomic_add_fetch(&toy->record_count, 1, __ATOMIC_RELAXED) ==
+      toy->fail_record) {
     return sg_status_make(SG_STATUS_INTERNAL, "toy: told to fail");
   }
   bool cut = toy->program.piece_count > 1;
