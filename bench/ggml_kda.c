@@ -7,8 +7,17 @@
 #include <math.h>
 #include <stdlib.h>
 
+enum {
+  // Of each tensor: ggml's own contexts align to 16 bytes, at which vectors of
+  // 64 cross a cache line each and the op takes twice as long.
+  ALIGNMENT = 64,
+};
+
 struct ggml_kda_t {
   struct ggml_context* context;
+  // The data of all tensors.
+  char* arena;
+  size_t arena_used;
   struct ggml_cgraph* graph;
   struct ggml_cplan plan;
 };
@@ -28,54 +37,73 @@ static void fill(struct ggml_tensor* tensor, float low, float high) {
   }
 }
 
-static struct ggml_tensor* tensor_of(struct ggml_context* context,
-                                     int64_t width, int64_t rows,
+static size_t whole_lines(size_t bytes) {
+  return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static void place(ggml_kda_t* kda, struct ggml_tensor* tensor) {
+  tensor->data = kda->arena + kda->arena_used;
+  kda->arena_used += whole_lines(ggml_nbytes(tensor));
+}
+
+static struct ggml_tensor* tensor_of(ggml_kda_t* kda, int64_t width,
                                      const bench_case_t* shape, float low,
                                      float high) {
-  struct ggml_tensor* tensor = ggml_new_tensor_4d(
-      context, GGML_TYPE_F32, width, rows, shape->tokens, shape->sequences);
+  struct ggml_tensor* tensor =
+      ggml_new_tensor_4d(kda->context, GGML_TYPE_F32, width, BENCH_HEADS,
+                         shape->tokens, shape->sequences);
+  place(kda, tensor);
   fill(tensor, low, high);
   return tensor;
 }
 
 // Inputs of unit length and gates over the range of the lower bound.
-static struct ggml_tensor* op_of(struct ggml_context* context,
-                                 const bench_case_t* shape) {
+static struct ggml_tensor* op_of(ggml_kda_t* kda, const bench_case_t* shape) {
   const float unit = sqrtf(3.0f / BENCH_DIM);
   struct ggml_tensor* state =
-      ggml_new_tensor_4d(context, GGML_TYPE_F32, BENCH_DIM, BENCH_DIM,
+      ggml_new_tensor_4d(kda->context, GGML_TYPE_F32, BENCH_DIM, BENCH_DIM,
                          BENCH_HEADS, shape->sequences);
+  place(kda, state);
   fill(state, -1.0f, 1.0f);
-  return ggml_gated_delta_net(
-      context, tensor_of(context, BENCH_DIM, BENCH_HEADS, shape, -unit, unit),
-      tensor_of(context, BENCH_DIM, BENCH_HEADS, shape, -unit, unit),
-      tensor_of(context, BENCH_DIM, BENCH_HEADS, shape, -1.0f, 1.0f),
-      tensor_of(context, BENCH_DIM, BENCH_HEADS, shape, -5.0f, 0.0f),
-      tensor_of(context, 1, BENCH_HEADS, shape, 0.0f, 1.0f), state,
-      /*K=*/1);
+  struct ggml_tensor* op = ggml_gated_delta_net(
+      kda->context, tensor_of(kda, BENCH_DIM, shape, -unit, unit),
+      tensor_of(kda, BENCH_DIM, shape, -unit, unit),
+      tensor_of(kda, BENCH_DIM, shape, -1.0f, 1.0f),
+      tensor_of(kda, BENCH_DIM, shape, -5.0f, 0.0f),
+      tensor_of(kda, 1, shape, 0.0f, 1.0f), state, /*K=*/1);
+  place(kda, op);
+  return op;
+}
+
+// Of all tensors: four inputs and the outputs of a token and head, betas, and
+// the state before and after.
+static size_t arena_bytes_of(const bench_case_t* shape) {
+  const size_t rows =
+      (size_t)shape->tokens * (size_t)shape->sequences * BENCH_HEADS;
+  const size_t states = (size_t)shape->sequences * BENCH_HEADS * BENCH_DIM;
+  return sizeof(float) * (BENCH_DIM * (5 * rows + 2 * states) + rows) +
+         (size_t)8 * ALIGNMENT;
 }
 
 sg_status_t ggml_kda_create(const bench_case_t* shape, int32_t threads,
                             ggml_kda_t** out_kda) {
   *out_kda = NULL;
-  const size_t rows =
-      (size_t)shape->tokens * (size_t)shape->sequences * BENCH_HEADS;
-  const size_t states = (size_t)shape->sequences * BENCH_HEADS * BENCH_DIM;
   ggml_kda_t* kda = calloc(1, sizeof(*kda));
   if (kda == NULL) return sg_status_make(SG_STATUS_OUT_OF_MEMORY, "ggml_kda");
-  // Five inputs, the output, the state twice, and ggml's own structures.
-  kda->context = ggml_init((struct ggml_init_params){
-      .mem_size = sizeof(float) * BENCH_DIM * (6 * rows + 2 * states) +
-                  ((size_t)16 << 20)});
-  if (kda->context == NULL) {
+  const size_t bytes = arena_bytes_of(shape);
+  kda->context = ggml_init(
+      (struct ggml_init_params){.mem_size = (size_t)1 << 20, .no_alloc = true});
+  kda->arena = aligned_alloc(ALIGNMENT, whole_lines(bytes));
+  if (kda->context == NULL || kda->arena == NULL) {
     ggml_kda_destroy(kda);
-    return sg_status_make(SG_STATUS_OUT_OF_MEMORY, "%s: ggml_init",
+    return sg_status_make(SG_STATUS_OUT_OF_MEMORY, "%s: ggml's tensors",
                           shape->name);
   }
   kda->graph = ggml_new_graph(kda->context);
-  ggml_build_forward_expand(kda->graph, op_of(kda->context, shape));
+  ggml_build_forward_expand(kda->graph, op_of(kda, shape));
   kda->plan = ggml_graph_plan(kda->graph, threads, /*threadpool=*/NULL);
-  kda->plan.work_data = malloc(kda->plan.work_size + 1);
+  kda->plan.work_data =
+      aligned_alloc(ALIGNMENT, whole_lines(kda->plan.work_size + 1));
   if (kda->plan.work_data == NULL) {
     ggml_kda_destroy(kda);
     return sg_status_make(SG_STATUS_OUT_OF_MEMORY, "%s: ggml's work buffer",
@@ -88,6 +116,7 @@ sg_status_t ggml_kda_create(const bench_case_t* shape, int32_t threads,
 void ggml_kda_destroy(ggml_kda_t* kda) {
   if (kda == NULL) return;
   free(kda->plan.work_data);
+  free(kda->arena);
   ggml_free(kda->context);
   free(kda);
 }

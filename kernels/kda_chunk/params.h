@@ -32,11 +32,10 @@
 //
 // On the host one kernel does it all and there is no workspace. A quarter of
 // its time goes into what does not depend on the state, which a kernel before
-// it could make for all chunks at once. But that is more than q, k, v and the
-// gates that it is made from, and a scan that loaded it from memory took as
-// long as this one does in all (42 ms for 1024 tokens of 32 heads on one core
-// of an Ice Lake Xeon): not even a core for every chunk would make two kernels
-// faster.
+// it could make for all chunks at once. Two such kernels were measured: their
+// scan alone took as long as this one does in all, since what it read was more
+// than q, k and the gates that it is made from. At best, with fewer heads than
+// processors and reads that cost nothing, they could win that quarter.
 
 #ifndef STEPGRAPH_KERNELS_KDA_CHUNK_PARAMS_H_
 #define STEPGRAPH_KERNELS_KDA_CHUNK_PARAMS_H_
