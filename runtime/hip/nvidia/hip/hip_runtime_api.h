@@ -53,7 +53,7 @@ typedef struct cudaPointerAttributes hipPointerAttribute_t;
 #define hipErrorInvalidMemcpyDirection cudaErrorInvalidMemcpyDirection
 #define hipErrorInvalidDeviceFunction cudaErrorInvalidDeviceFunction
 #define hipErrorNoDevice cudaErrorNoDevice
-#define hipErrorInsufficientDriver          cudaErrorInsufficientDriver
+#define hipErrorInsufficientDriver cudaErrorInsufficientDriver
 #define hipErrorInvalidDevice cudaErrorInvalidDevice
 #define hipErrorInvalidHandle cudaErrorInvalidResourceHandle
 #define hipErrorIllegalState cudaErrorIllegalState
