@@ -34,8 +34,14 @@ sg_status_t sg_executor_check_runnable(const sg_executor_t* executor,
   }
   if (fault == NULL) {
     hipStreamCaptureStatus capture = hipStreamCaptureStatusNone;
-    SG_RETURN_IF_HIP_ERROR(hipStreamIsCapturing, stream, &capture);
-    if (capture == hipStreamCaptureStatusNone) return sg_status_ok();
+    hipError_t error = hipStreamIsCapturing(stream, &capture);
+    // The legacy stream, while a stream that it waits for is capturing.
+    bool implicit = error == hipErrorStreamCaptureImplicit;
+    if (!implicit) {
+      SG_RETURN_IF_ERROR(sg_status_from_hip(error, "hipStreamIsCapturing"));
+      if (capture == hipStreamCaptureStatusNone) return sg_status_ok();
+    }
+    (void)hipGetLastError();
     // The ring's place is the host's to count: it cannot be replayed.
     fault = "the stream is capturing";
   }

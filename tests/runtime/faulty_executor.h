@@ -28,7 +28,7 @@ typedef struct faulty_world_t {
   uint64_t x[FAULTY_TOKENS];
   // May be set between lives.
   int32_t verify_every;
-  bool lazy;
+  sg_capture_time_t capture;
   // States after so many steps.
   uint64_t model[FAULTY_STEPS + 1][FAULTY_SLOTS];
 } faulty_world_t;

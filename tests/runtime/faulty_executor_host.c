@@ -99,7 +99,7 @@ static void live(faulty_world_t* w, sg_executor_t* executor,
                  faulty_life_t* life) {
   life->bind = sg_executor_bind(executor, w->bindings, TOY_BUFFER_COUNT);
   if (!sg_status_is_ok(life->bind)) return;
-  if (!w->lazy) life->capture = sg_executor_capture(executor, note_shape, life);
+  life->capture = sg_executor_capture(executor, note_shape, life);
   if (!sg_status_is_ok(life->capture)) return;
   run_steps(w, executor, life);
 }
@@ -146,7 +146,7 @@ void faulty_live(faulty_world_t* w, counting_allocator_t* counting,
   sg_context_options_initialize(&context_options);
   context_options.allocator = counting_allocator(counting);
   options.verify_every = w->verify_every;
-  w->shapes.policy.capture = w->lazy ? SG_CAPTURE_LAZY : SG_CAPTURE_STARTUP;
+  w->shapes.policy.capture = w->capture;
   sg_hip_host_reset_counters();
   if (order != NULL) {
     assert_hip(sg_hip_host_fail_calls(order->name, order->nth, order->count,
