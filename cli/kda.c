@@ -84,7 +84,8 @@ static const sg_option_table_t table = {
         "  computed_lens    [N]: above 0 for sequences that go on, which all\n"
         "                   do by default where a past is given\n"
         "  slots            [N]: 0 to N - 1 by default, below 0 for none\n"
-        "  initial_state    [N, value_heads, value_dim, key_dim] F32\n"
+        "  initial_state    [N, value_heads, value_dim, key_dim]: of the\n"
+        "                   model's state type, as is final_state\n"
         "  conv_weight      [channels, conv_width] F32, and with it\n"
         "  conv_cache       [N, conv_width - 1, channels]: q, k and v then go\n"
         "                   through the short convolution first\n"
@@ -162,8 +163,8 @@ static sg_status_t write_result(const kda_options_t* o,
       "o", dtype, result->o, 3,
       (int64_t[]){kda_case->token_count, g->value_heads, g->value_dim});
   tensors[count++] =
-      make_tensor("final_state", SG_TENSOR_F32, result->final_state, 4,
-                  (int64_t[]){n, g->value_heads, g->value_dim, g->key_dim});
+      make_tensor("final_state", sg_kda_case_state_type(g), result->final_state,
+                  4, (int64_t[]){n, g->value_heads, g->value_dim, g->key_dim});
   if (result->conv_cache != NULL) {
     tensors[count++] = make_tensor(
         "conv_cache", dtype, result->conv_cache, 3,

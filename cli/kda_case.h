@@ -12,7 +12,8 @@
 //   computed_lens     [N] I32 or I64                 optional: 1 where a past
 //                                                    is given, else 0
 //   slots             [N] I32 or I64                 optional: 0 to N - 1
-//   initial_state     [N, value_heads, value_dim, key_dim] F32
+//   initial_state     [N, value_heads, value_dim, key_dim]
+//                                                    the model's state type
 //   conv_weight       [channels, conv_width] F32     optional: no convolution
 //   conv_cache        [N, conv_width - 1, channels]
 //   norm_weight       [value_dim] F32                optional: no norm
@@ -85,9 +86,10 @@ typedef struct sg_kda_case_t {
   int32_t slot_count;
 } sg_kda_case_t;
 
-// What files call the model's activation type.
+// What files call the model's activation and state types.
 sg_tensor_dtype_t sg_kda_case_activation_type(
     const sg_kda_geometry_t* geometry);
+sg_tensor_dtype_t sg_kda_case_state_type(const sg_kda_geometry_t* geometry);
 
 // Reads the file at |path|, which must outlive the case, for a layer of
 // |geometry|. Pools will have |slot_count| slots, or with 0 as many as the case

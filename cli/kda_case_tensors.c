@@ -24,7 +24,7 @@ typedef enum dimension_t {
   DIMENSION_COUNT,
 } dimension_t;
 
-typedef enum type_t { ACTIVATION, GATE, BETA, FLOAT, INTEGER } type_t;
+typedef enum type_t { ACTIVATION, GATE, BETA, STATE, FLOAT, INTEGER } type_t;
 
 typedef enum presence_t {
   REQUIRED,
@@ -77,7 +77,7 @@ static const rule_t rules[SG_KDA_CASE_TENSOR_COUNT] = {
                                    {SEQUENCES}},
     [SG_KDA_CASE_SLOTS] = {"slots", INTEGER, OPTIONAL, {SEQUENCES}},
     [SG_KDA_CASE_INITIAL_STATE] = {"initial_state",
-                                   FLOAT,
+                                   STATE,
                                    OPTIONAL,
                                    {SEQUENCES, VALUE_HEADS, VALUE_DIM,
                                     KEY_DIM}},
@@ -99,8 +99,8 @@ static const rule_t rules[SG_KDA_CASE_TENSOR_COUNT] = {
                                  {TOKENS, VALUE_HEADS, VALUE_DIM}},
 };
 
-sg_tensor_dtype_t sg_kda_case_activation_type(const sg_kda_geometry_t* g) {
-  switch (g->activation_dtype) {
+static sg_tensor_dtype_t type_of(sg_dtype_t dtype) {
+  switch (dtype) {
     case SG_DTYPE_FP32:
       return SG_TENSOR_F32;
     case SG_DTYPE_BF16:
@@ -111,11 +111,20 @@ sg_tensor_dtype_t sg_kda_case_activation_type(const sg_kda_geometry_t* g) {
   return SG_TENSOR_F16;
 }
 
+sg_tensor_dtype_t sg_kda_case_activation_type(const sg_kda_geometry_t* g) {
+  return type_of(g->activation_dtype);
+}
+
+sg_tensor_dtype_t sg_kda_case_state_type(const sg_kda_geometry_t* g) {
+  return type_of(g->state_dtype);
+}
+
 static bool type_matches(const sg_kda_geometry_t* g, type_t type,
                          sg_tensor_dtype_t found) {
   const bool is_given = (type == GATE && g->gate_kind == SG_GATE_GIVEN) ||
                         (type == BETA && g->beta_kind == SG_BETA_GIVEN);
   if (type == INTEGER) return found == SG_TENSOR_I32 || found == SG_TENSOR_I64;
+  if (type == STATE) return found == sg_kda_case_state_type(g);
   return found == (type == FLOAT || is_given ? SG_TENSOR_F32
                                              : sg_kda_case_activation_type(g));
 }

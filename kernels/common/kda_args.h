@@ -32,8 +32,8 @@ typedef struct sg_kda_tensors_t {
   const float* a_log;    // [value_heads]; not read when gates are given
   const float* dt_bias;  // [value_heads, key_dim], or NULL for none
   void* o;               // [T, value_heads, value_dim], activation dtype
-  // [slots, value_heads, value_dim, key_dim], key_dim contiguous, updated in
-  // place; slots are state_slot_stride elements apart.
+  // [slots, value_heads, value_dim, key_dim], state dtype, key_dim contiguous,
+  // updated in place; slots are state_slot_stride elements apart.
   void* state;
   int64_t q_row_stride;
   int64_t k_row_stride;

@@ -65,12 +65,20 @@ sg_status_t sg__kda_check_geometry(const char* op,
                           "fp16",
                           op, (int)geometry->activation_dtype);
   }
-  if (geometry->state_dtype != SG_DTYPE_FP32) {
-    return sg_status_make(SG_STATUS_UNSUPPORTED,
-                          "%s: state dtype %s, supported is fp32", op,
-                          sg_dtype_name(geometry->state_dtype));
-  }
   return check_kinds(op, geometry);
+}
+
+sg_status_t sg__kda_check_state_dtype(const char* op,
+                                      const sg_kda_geometry_t* geometry,
+                                      const sg_target_t* target) {
+  const sg_dtype_t dtype = geometry->state_dtype;
+  const bool on_host = target->flavour == SG_FLAVOUR_HOST;
+  if (dtype == SG_DTYPE_FP32 || (on_host && dtype == SG_DTYPE_BF16)) {
+    return sg_status_ok();
+  }
+  return sg_status_make(
+      SG_STATUS_UNSUPPORTED, "%s: state dtype %s, %s supports %s", op,
+      sg_dtype_name(dtype), target->name, on_host ? "fp32 and bf16" : "fp32");
 }
 
 typedef struct required_pointer_t {
@@ -180,7 +188,7 @@ sg_kda_params_t sg__kda_fill_params(const sg_kda_args_t* args) {
       .a_log = tensors->a_log,
       .dt_bias = tensors->dt_bias,
       .o = tensors->o,
-      .state = (float*)tensors->state,
+      .state = tensors->state,
       .q_row_stride = tensors->q_row_stride,
       .k_row_stride = tensors->k_row_stride,
       .v_row_stride = tensors->v_row_stride,
@@ -200,6 +208,7 @@ sg_kda_params_t sg__kda_fill_params(const sg_kda_args_t* args) {
       .token_capacity = args->capacity.tokens,
       .zero_tail = args->zero_tail ? 1 : 0,
       .zeroes_outputs = args->zeroes_outputs ? 1 : 0,
+      .state_dtype = (int32_t)geometry->state_dtype,
       .scale = geometry->scale,
       .gate_lower_bound = geometry->gate_lower_bound,
   };

@@ -20,6 +20,12 @@ extern "C" {
 SG_MUST_USE sg_status_t
 sg__kda_check_geometry(const char* op, const sg_kda_geometry_t* geometry);
 
+// Whether kernels for |target| keep states of the geometry's dtype: fp32, and
+// on the host bf16.
+SG_MUST_USE sg_status_t
+sg__kda_check_state_dtype(const char* op, const sg_kda_geometry_t* geometry,
+                          const sg_target_t* target);
+
 // Pointers, strides, alignment and capacities of a call whose geometry is
 // supported.
 SG_MUST_USE sg_status_t sg__kda_check_args(const char* op,
@@ -79,6 +85,8 @@ int32_t sg__kda_key_class(int32_t key_dim);
       SG_PARAM_FIELD(sg_kda_params_t, token_capacity, SG_PARAM_I32),      \
       SG_PARAM_FIELD(sg_kda_params_t, zero_tail, SG_PARAM_I32),           \
       SG_PARAM_FIELD(sg_kda_params_t, zeroes_outputs, SG_PARAM_I32),      \
+      SG_PARAM_FIELD(sg_kda_params_t, state_dtype, SG_PARAM_I32),         \
+      SG_PARAM_FIELD(sg_kda_params_t, reserved, SG_PARAM_I32),            \
       SG_PARAM_FIELD(sg_kda_params_t, scale, SG_PARAM_F32),               \
       SG_PARAM_FIELD(sg_kda_params_t, gate_lower_bound, SG_PARAM_F32)
 

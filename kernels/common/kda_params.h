@@ -25,7 +25,7 @@ typedef struct sg_kda_params_t {
   const float* a_log;
   const float* dt_bias;
   void* o;
-  float* state;
+  void* state;
   int64_t q_row_stride;
   int64_t k_row_stride;
   int64_t v_row_stride;
@@ -45,11 +45,13 @@ typedef struct sg_kda_params_t {
   int32_t token_capacity;
   int32_t zero_tail;       // 0 or 1
   int32_t zeroes_outputs;  // 0 or 1
+  int32_t state_dtype;     // sg_dtype_t; SG_DTYPE_FP32 on GPUs
+  int32_t reserved;        // 0
   float scale;
   float gate_lower_bound;
 } sg_kda_params_t;
 
-static_assert(sizeof(sg_kda_params_t) == 216, "no padding");
+static_assert(sizeof(sg_kda_params_t) == 224, "no padding");
 
 // Largest key_dim and value_dim; both are multiples of 16.
 enum { SG_KDA_DIM_MIN = 32, SG_KDA_DIM_MAX = 256, SG_KDA_DIM_STEP = 16 };

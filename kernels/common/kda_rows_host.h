@@ -67,12 +67,12 @@ static inline bool sg_kda_has_slot(const sg_kda_params_t* params,
   return slot >= 0 && slot != params->null_slot;
 }
 
-// State of one value head, [value_dim, key_dim].
-static inline float* sg_kda_state_of(const sg_kda_params_t* params,
-                                     int32_t sequence, int32_t value_head) {
+// Offset of the state of one value head, [value_dim, key_dim].
+static inline int64_t sg_kda_state_offset(const sg_kda_params_t* params,
+                                          int32_t sequence,
+                                          int32_t value_head) {
   const int64_t head_elements = (int64_t)params->value_dim * params->key_dim;
-  return params->state +
-         (int64_t)params->slots[sequence] * params->state_slot_stride +
+  return (int64_t)params->slots[sequence] * params->state_slot_stride +
          value_head * head_elements;
 }
 

@@ -5,7 +5,9 @@
 //
 // Constraints
 //   dtypes     q, k, v, o, raw_g, raw_beta: fp32, bf16 or fp16, alike (raw_g
-//              and raw_beta fp32 when given); state, a_log, dt_bias fp32
+//              and raw_beta fp32 when given); a_log, dt_bias fp32; state fp32,
+//              on the host also bf16: what a step starts from and leaves, in
+//              between it is fp32
 //   shapes     key_dim, value_dim 32 to 256 in steps of 16; value_heads a
 //              multiple of heads; chunk_size 16, 32 or 64
 //   alignment  that of the elements
@@ -82,6 +84,6 @@ typedef struct sg_kda_chunk_params_t {
   int32_t split_count;
 } sg_kda_chunk_params_t;
 
-static_assert(sizeof(sg_kda_chunk_params_t) == 248, "no padding");
+static_assert(sizeof(sg_kda_chunk_params_t) == 256, "no padding");
 
 #endif  // STEPGRAPH_KERNELS_KDA_CHUNK_PARAMS_H_

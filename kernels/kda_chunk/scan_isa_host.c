@@ -49,28 +49,46 @@ static float* panel_of(const scan_t* scan, int32_t column) {
   return scan->scratch->state + (ptrdiff_t)column * scan->key_dim;
 }
 
-// State rows [value_dim, key_dim] to panels [key_dim][PANEL]; columns of the
-// padding are 0.
-static void load_state(const scan_t* scan, const float* state, bool fresh) {
+// State rows [value_dim, key_dim] at |offset| to panels [key_dim][PANEL];
+// columns of the padding are 0. Rows that are not fp32 are widened on their
+// way.
+static void load_state(const scan_t* scan, int64_t offset, bool fresh) {
+  const sg_kda_params_t* params = scan->params;
   const ptrdiff_t dim = scan->key_dim;
+  const bool is_wide = params->state_dtype == SG_DTYPE_FP32;
   if (fresh || scan->padded_columns > scan->column_count) {
     memset(scan->scratch->state, 0,
            sizeof(float) * (size_t)(dim * scan->padded_columns));
   }
   if (fresh) return;
   for (int32_t v = 0; v < scan->column_count; v += STRIP) {
-    sg_transpose(state + (scan->first_column + v) * dim, dim,
+    const int64_t first = offset + (scan->first_column + v) * dim;
+    for (int32_t i = 0; !is_wide && i < STRIP; ++i) {
+      sg_row_load(params->state_dtype, params->state, first + i * dim,
+                  scan->key_dim, scan->scratch->k_read[i]);
+    }
+    sg_transpose(is_wide ? (const float*)params->state + first
+                         : scan->scratch->k_read[0],
+                 is_wide ? dim : ROW,
                  panel_of(scan, v / PANEL * PANEL) + v % PANEL, PANEL, STRIP,
                  scan->key_dim);
   }
 }
 
-static void store_state(const scan_t* scan, float* state) {
+static void store_state(const scan_t* scan, int64_t offset) {
+  const sg_kda_params_t* params = scan->params;
   const ptrdiff_t dim = scan->key_dim;
+  const bool is_wide = params->state_dtype == SG_DTYPE_FP32;
   for (int32_t v = 0; v < scan->column_count; v += STRIP) {
-    sg_transpose(panel_of(scan, v / PANEL * PANEL) + v % PANEL, PANEL,
-                 state + (scan->first_column + v) * dim, dim, scan->key_dim,
-                 STRIP);
+    const int64_t first = offset + (scan->first_column + v) * dim;
+    sg_transpose(
+        panel_of(scan, v / PANEL * PANEL) + v % PANEL, PANEL,
+        is_wide ? (float*)params->state + first : scan->scratch->k_read[0],
+        is_wide ? dim : ROW, scan->key_dim, STRIP);
+    for (int32_t i = 0; !is_wide && i < STRIP; ++i) {
+      sg_row_store(params->state_dtype, params->state, first + i * dim,
+                   scan->key_dim, scan->scratch->k_read[i]);
+    }
   }
 }
 
@@ -312,7 +330,7 @@ void SG_HOST_SYMBOL(sg__kda_chunk_scan_run)(const void* params_pointer,
   }
   queue_rows(&scan, first_token, rows_of_block(0, token_count));
   sg_kda_queue_prefetch(&scan.scratch->queue, scan.scratch->queue.count);
-  float* state = sg_kda_state_of(kda, sequence, scan.value_head);
+  const int64_t state = sg_kda_state_offset(kda, sequence, scan.value_head);
   load_state(&scan, state, kda->computed_lens[sequence] == 0);
   scan_sequence(&scan, first_token, token_count);
   store_state(&scan, state);

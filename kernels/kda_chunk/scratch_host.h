@@ -31,7 +31,8 @@ typedef struct sg_kda_scan_scratch_t {
   float state[SG_KDA_DIM_MAX * SG_KDA_CHUNK_SPLIT_COLUMNS];
   // q as loaded, then what q reads the state with.
   sg_kda_key_rows_t q_read;
-  // What k reads the state with.
+  // What k reads the state with; before the first block and after the last one
+  // rows of a state that is not fp32.
   sg_kda_key_rows_t k_read;
   // k as loaded, then what k writes to the state.
   sg_kda_key_rows_t k_write;

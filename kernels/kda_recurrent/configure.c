@@ -27,8 +27,8 @@ static const sg_kernel_t kernels[SG_KDA_KEY_CLASSES] = {
 
 sg_status_t sg_kda_recurrent_supports(const sg_kda_geometry_t* geometry,
                                       const sg_target_t* target) {
-  (void)target;
-  return sg__kda_check_geometry("kda_recurrent", geometry);
+  SG_RETURN_IF_ERROR(sg__kda_check_geometry("kda_recurrent", geometry));
+  return sg__kda_check_state_dtype("kda_recurrent", geometry, target);
 }
 
 sg_status_t sg_kda_recurrent_workspace_bytes(

@@ -5,7 +5,9 @@
 //
 // Constraints
 //   dtypes     q, k, v, o, raw_g, raw_beta: fp32, bf16 or fp16, alike (raw_g
-//              and raw_beta fp32 when given); state, a_log, dt_bias fp32
+//              and raw_beta fp32 when given); a_log, dt_bias fp32; state fp32,
+//              on the host also bf16: what a step starts from and leaves, in
+//              between it is fp32
 //   shapes     key_dim, value_dim 32 to 256 in steps of 16; value_heads a
 //              multiple of heads
 //   alignment  that of the elements; on GPUs the state's is 16 bytes, slots
@@ -37,6 +39,6 @@ typedef struct sg_kda_recurrent_params_t {
   sg_kda_params_t kda;
 } sg_kda_recurrent_params_t;
 
-static_assert(sizeof(sg_kda_recurrent_params_t) == 216, "no padding");
+static_assert(sizeof(sg_kda_recurrent_params_t) == 224, "no padding");
 
 #endif  // STEPGRAPH_KERNELS_KDA_RECURRENT_PARAMS_H_

@@ -9,7 +9,8 @@
 //
 //   d = beta (v - s.(e k))      o = s.(e q) + d (k.q)      s <- e s + d k
 //
-// where both products read the state as it was.
+// where both products read the state as it was. Rows that are not fp32 are
+// widened before and rounded after: o is that of the state before rounding.
 
 #include "kernels/common/host_symbol.h"
 #include "kernels/common/kda_rows_host.h"
@@ -17,8 +18,7 @@
 #include "kernels/kda_recurrent/scratch_host.h"
 #include "runtime/hip/host_kernel.h"
 
-// Rows of the state that are worked on together, to share loads of k and q.
-enum { ROWS = 4 };
+enum { ROWS = SG_KDA_RECURRENT_HOST_ROWS };
 
 // What the token is to every row of the state.
 typedef struct token_t {
@@ -108,6 +108,25 @@ static void start_rows(const token_t* token, float* restrict state,
   }
 }
 
+// All rows of the state at |offset|; scratch->values as above.
+static void update_state(const sg_kda_params_t* params, const token_t* token,
+                         int64_t offset, bool fresh,
+                         sg_kda_recurrent_scratch_t* scratch) {
+  const int32_t dtype = params->state_dtype;
+  const bool in_place = dtype == SG_DTYPE_FP32;
+  const int32_t count = ROWS * params->key_dim;
+  for (int32_t v = 0; v < params->value_dim; v += ROWS, offset += count) {
+    float* rows = in_place ? (float*)params->state + offset : scratch->rows;
+    if (fresh) {
+      start_rows(token, rows, scratch->values + v);
+    } else {
+      if (!in_place) sg_row_load(dtype, params->state, offset, count, rows);
+      update_rows(token, rows, scratch->values + v);
+    }
+    if (!in_place) sg_row_store(dtype, params->state, offset, count, rows);
+  }
+}
+
 void SG_HOST_SYMBOL(sg__kda_recurrent_run)(const void* params_pointer,
                                            const sg_host_block_t* block);
 
@@ -135,16 +154,9 @@ void SG_HOST_SYMBOL(sg__kda_recurrent_run)(const void* params_pointer,
       params->activation_dtype, params->v,
       sg_kda_value_offset(params, params->v_row_stride, row, value_head),
       params->value_dim, scratch->values);
-  float* state = sg_kda_state_of(params, sequence, value_head);
-  const bool fresh = params->computed_lens[sequence] == 0;
-  for (int32_t v = 0; v < params->value_dim; v += ROWS) {
-    float* rows = state + (int64_t)v * params->key_dim;
-    if (fresh) {
-      start_rows(&token, rows, scratch->values + v);
-    } else {
-      update_rows(&token, rows, scratch->values + v);
-    }
-  }
+  update_state(params, &token,
+               sg_kda_state_offset(params, sequence, value_head),
+               params->computed_lens[sequence] == 0, scratch);
   sg_row_store(params->activation_dtype, params->o, out, params->value_dim,
                scratch->values);
 }

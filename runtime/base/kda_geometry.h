@@ -53,6 +53,7 @@ typedef struct sg_kda_geometry_t {
   float scale;
   // Element type of q, k, v, o, and of raw_g and raw_beta unless given.
   sg_dtype_t activation_dtype;
+  // Element type that states are kept in between steps.
   sg_dtype_t state_dtype;
   // Added to the mean of squares in the output norm.
   float norm_epsilon;

@@ -86,14 +86,15 @@ class Run:
     def params(self):
         case, at = self.case, lambda array: array.ctypes.data
         return struct.pack(
-            "<13Q7q12i2f", at(self.counts), at(self.loc), at(self.computed),
+            "<13Q7q14i2f", at(self.counts), at(self.loc), at(self.computed),
             at(self.slots), at(self.q), at(self.k), at(self.v), at(self.g),
             at(self.b), at(self.a_log), at(self.dt_bias), at(self.o),
             at(self.state), self.q_stride, self.k_stride, self.v_stride,
             self.g_stride, self.b_stride, self.v_stride, self.slot_stride,
             case.heads, case.value_heads, case.key_dim, case.value_dim,
             case.gate, case.beta, int(case.l2norm), case.dtype, 0,
-            case.tokens + SPARE_TOKENS, 1, 1, case.scale, case.lower_bound)
+            case.tokens + SPARE_TOKENS, 1, 1, 0, 0, case.scale,
+            case.lower_bound)
 
     def errors(self):
         """Relative L2 errors of outputs and states."""

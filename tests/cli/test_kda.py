@@ -153,6 +153,29 @@ class Kda(ToolTest):
             found, _ = self.kda(self.model(case, activation_dtype="fp32"), inputs)
             self.check(case, found, inputs)
 
+    def test_bf16_state(self):
+        """From a past of bf16 numbers o has the same bits whatever the state is
+        kept in, and the state that a step leaves is the fp32 one, rounded."""
+        case = "lower-bound-resumed"
+        inputs = self.inputs(case)
+        past = inputs["initial_state"]
+        # The upper halves of the floats.
+        halves = b"".join(past.data[i + 2 : i + 4] for i in range(0, len(past.data), 4))
+        inputs["initial_state"] = Tensor("BF16", past.shape, halves)
+        narrow, _ = self.kda(self.model(case, state_dtype="bf16"), inputs)
+        wide_past = Tensor.of("F32", past.shape, inputs["initial_state"].values)
+        wide, _ = self.kda(self.model(case), {**inputs, "initial_state": wide_past})
+        self.assertEqual(narrow["o"].data, wide["o"].data)
+        state = narrow["final_state"]
+        self.assertEqual((state.dtype, state.shape), ("BF16", wide["final_state"].shape))
+        for found, exact in zip(state.values, wide["final_state"].values):
+            self.assertLessEqual(abs(found - exact), abs(exact) * 2**-8)
+        path = safetensors.write(self.folder / "in.safetensors", inputs)
+        self.refused(
+            "kda", "--model", self.model(case), "--in", path, "-o", path,
+            says=["initial_state", "expected F32", "found BF16"],
+        )  # fmt: skip
+
     def test_given_gates_and_betas(self):
         case = "softplus-fresh"
         inputs = self.inputs(case)

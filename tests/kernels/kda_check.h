@@ -26,7 +26,7 @@ kda_errors_t kda_errors_of(const kda_run_t* run,
 void kda_check_untouched(const kda_run_t* run);
 
 // Runs the step of |test| and asserts both of the above; 0 as tolerance for
-// what the dtype of activations allows. Returns the errors.
+// what the dtypes of activations and state allow. Returns the errors.
 kda_errors_t kda_check_step(const kda_case_t* test, double tolerance);
 
 // Asserts that outputs of the first |tokens| tokens have the same bits.

@@ -221,7 +221,7 @@ void kda_inputs_initialize(const kda_case_t* test, kda_inputs_t* out_inputs) {
   fill_gates(test, &stream, out_inputs);
   fill_betas(test, &stream, out_inputs);
   out_inputs->states = fill_normal(&stream, state_values, 1.0);
-  round_all(out_inputs->states, state_values, SG_DTYPE_FP32);
+  round_all(out_inputs->states, state_values, geometry->state_dtype);
 }
 
 void kda_inputs_deinitialize(kda_inputs_t* inputs) {

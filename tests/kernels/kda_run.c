@@ -175,11 +175,12 @@ static void make_state(kda_run_t* run, const kda_inputs_t* inputs) {
   const int64_t elements =
       (int64_t)geometry->value_heads * geometry->value_dim * geometry->key_dim;
   const int64_t stride = elements + test->slot_padding;
-  run->state = buffer_of(sizeof(float) * (size_t)(test->slot_count * stride));
+  run->state = buffer_of(sg_dtype_bytes(geometry->state_dtype) *
+                         (size_t)(test->slot_count * stride));
   run->initial_state = buffer_of(run->state.bytes);
   for (int32_t n = 0; n < test->sequence_count; ++n) {
     if (test->slots[n] < 0 || test->computed[n] == 0) continue;
-    put(&run->state, SG_DTYPE_FP32, test->slots[n] * stride,
+    put(&run->state, geometry->state_dtype, test->slots[n] * stride,
         inputs->states + n * elements, elements);
   }
   memcpy(run->initial_state.data, run->state.data, run->state.bytes);
@@ -242,19 +243,24 @@ void kda_run_deinitialize(kda_run_t* run) {
   for (size_t i = 0; i < KDA_RUN_BUFFERS; ++i) release(buffers[i]);
 }
 
+static double element_of(const kda_buffer_t* buffer, sg_dtype_t dtype,
+                         int64_t offset) {
+  switch (dtype) {
+    case SG_DTYPE_BF16:
+      return sg_float_from_bf16(((const uint16_t*)buffer->data)[offset]);
+    case SG_DTYPE_FP16:
+      return sg_float_from_fp16(((const uint16_t*)buffer->data)[offset]);
+    default:
+      return ((const float*)buffer->data)[offset];
+  }
+}
+
 double kda_run_output(const kda_run_t* run, int64_t token, int64_t head,
                       int64_t v) {
   const sg_kda_geometry_t* geometry = &run->test.geometry;
   const int64_t offset =
       token * run->args.tensors.o_row_stride + head * geometry->value_dim + v;
-  switch (geometry->activation_dtype) {
-    case SG_DTYPE_BF16:
-      return sg_float_from_bf16(((const uint16_t*)run->o.data)[offset]);
-    case SG_DTYPE_FP16:
-      return sg_float_from_fp16(((const uint16_t*)run->o.data)[offset]);
-    default:
-      return ((const float*)run->o.data)[offset];
-  }
+  return element_of(&run->o, geometry->activation_dtype, offset);
 }
 
 double kda_run_state(const kda_run_t* run, int32_t sequence, int64_t head,
@@ -263,5 +269,5 @@ double kda_run_state(const kda_run_t* run, int32_t sequence, int64_t head,
   const int64_t offset =
       run->test.slots[sequence] * run->args.tensors.state_slot_stride +
       (head * geometry->value_dim + v) * geometry->key_dim + k;
-  return ((const float*)run->state.data)[offset];
+  return element_of(&run->state, geometry->state_dtype, offset);
 }
