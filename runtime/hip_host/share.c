@@ -150,6 +150,8 @@ static void run_copy(const sg_host_copy_t* copy) {
 }
 
 static void fill_row(unsigned char* target, const sg_host_fill_t* fill) {
+  // Filling nothing is legal, even at NULL, which memset does not take.
+  if (fill->width == 0) return;
   if (fill->element_bytes == 1) {
     memset(target, (int)(fill->value & 0xFF), fill->width);
     return;
