@@ -146,24 +146,6 @@ typedef struct sg_tile_t {
   float value[SG_TILE_VALUES];
 } sg_tile_t;
 
-typedef short sg_short4_t __attribute__((ext_vector_type(4)));
-
-SG_DEVICE void sg_tile_multiply_bf16(sg_tile_t* sum, const uint32_t* left,
-                                     const uint32_t* right) {
-#if defined(__HIP_DEVICE_COMPILE__)
-  const uint64_t a = (uint64_t)left[1] << 32 | left[0];
-  const uint64_t b = (uint64_t)right[1] << 32 | right[0];
-  sg_float4_t c = {sum->value[0], sum->value[1], sum->value[2], sum->value[3]};
-  // Exchanged operands give the transpose, whose layout is that of operands.
-  c = __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(
-      __builtin_bit_cast(sg_short4_t, b), __builtin_bit_cast(sg_short4_t, a), c,
-      0, 0, 0);
-  for (int32_t i = 0; i < 4; ++i) sum->value[i] = c[i];
-#else
-  (void)sum, (void)left, (void)right;
-#endif
-}
-
 SG_DEVICE void sg_tile_multiply_fp32(sg_tile_t* sum, const float* left,
                                      const float* right) {
 #if defined(__HIP_DEVICE_COMPILE__)
@@ -175,6 +157,18 @@ SG_DEVICE void sg_tile_multiply_fp32(sg_tile_t* sum, const float* left,
 #else
   (void)sum, (void)left, (void)right;
 #endif
+}
+
+// Products of fp16 operands take fp32 ones as they are: only these instructions
+// have the range of the state and its bits.
+SG_DEVICE float sg_tile_round(float value) { return value; }
+SG_DEVICE void sg_tile_multiply_rounded(sg_tile_t* sum, const float* left,
+                                        const float* right) {
+  sg_tile_multiply_fp32(sum, left, right);
+}
+SG_DEVICE void sg_tile_accumulate_rounded(sg_tile_t* sum, const float* left,
+                                          const float* right) {
+  sg_tile_multiply_fp32(sum, left, right);
 }
 
 // --- A stream of panels from global to shared memory ---

@@ -141,21 +141,6 @@ typedef struct sg_tile_t {
   float value[SG_TILE_VALUES];
 } sg_tile_t;
 
-SG_DEVICE void sg_mma_bf16(float* c, const uint32_t* a, uint32_t b0,
-                           uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-// The first half of the columns, then the second.
-SG_DEVICE void sg_tile_multiply_bf16(sg_tile_t* sum, const uint32_t* left,
-                                     const uint32_t* right) {
-  sg_mma_bf16(sum->value, left, right[0], right[2]);
-  sg_mma_bf16(sum->value + 4, left, right[1], right[3]);
-}
-
 SG_DEVICE void sg_mma_tf32(float* c, uint32_t a0, uint32_t a1, uint32_t a2,
                            uint32_t a3, uint32_t b0, uint32_t b1) {
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
@@ -164,21 +149,56 @@ SG_DEVICE void sg_mma_tf32(float* c, uint32_t a0, uint32_t a1, uint32_t a2,
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
+// Products of a tile's 16 columns, 8 of them a step: a step takes columns 2t
+// and 2t + 1 of lane t for the instruction's columns t and t + 4, of both
+// operands alike. The first half of the sum's columns, then the second.
+SG_DEVICE void sg_tile_multiply_tf32(float* c, const uint32_t* a,
+                                     const uint32_t* b) {
+#pragma unroll
+  for (int32_t i = 0; i < 8; i += 4) {
+    sg_mma_tf32(c, a[i], a[i + 2], a[i + 1], a[i + 3], b[i], b[i + 1]);
+    sg_mma_tf32(c + 4, a[i], a[i + 2], a[i + 1], a[i + 3], b[i + 2], b[i + 3]);
+  }
+}
+
+SG_DEVICE uint32_t sg_tf32_of(float value) {
+  uint32_t bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+  return bits;
+}
+
+// What sg_tile_multiply_rounded takes: tf32, with 11 significant bits.
+SG_DEVICE float sg_tile_round(float value) {
+  return sg_float_of(sg_tf32_of(value));
+}
+SG_DEVICE void sg_tile_multiply_rounded(sg_tile_t* sum, const float* left,
+                                        const float* right) {
+  uint32_t a[8], b[8];
+#pragma unroll
+  for (int32_t i = 0; i < 8; ++i) {
+    a[i] = sg_bits_of(left[i]);
+    b[i] = sg_bits_of(right[i]);
+  }
+  sg_tile_multiply_tf32(sum->value, a, b);
+}
+SG_DEVICE void sg_tile_accumulate_rounded(sg_tile_t* sum, const float* left,
+                                          const float* right) {
+  sg_tile_t product = {};
+  sg_tile_multiply_rounded(&product, left, right);
+#pragma unroll
+  for (int32_t i = 0; i < 8; ++i) sum->value[i] += product.value[i];
+}
+
 // value = high + low to 22 bits, both numbers of 11.
 SG_DEVICE void sg_split_tf32(float value, uint32_t* high, uint32_t* low) {
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(*high) : "f"(value));
-  asm("cvt.rna.tf32.f32 %0, %1;"
-      : "=r"(*low)
-      : "f"(value - sg_float_of(*high)));
+  *high = sg_tf32_of(value);
+  *low = sg_tf32_of(value - sg_float_of(*high));
 }
 
 // Products of fp32 operands in three parts: high high + high low + low high,
 // good to 2^-21. A product starts from zero and is then added, because the
 // matrix unit cuts off what it does not keep: over thousands of additions to
 // the same sum that would add up.
-//
-// The instruction is 8 deep: a step takes columns 2t and 2t + 1 of lane t for
-// its columns t and t + 4, of both operands alike.
 SG_DEVICE void sg_tile_multiply_fp32(sg_tile_t* sum, const float* left,
                                      const float* right) {
   uint32_t high_a[8], low_a[8], high_b[8], low_b[8];
@@ -190,14 +210,8 @@ SG_DEVICE void sg_tile_multiply_fp32(sg_tile_t* sum, const float* left,
   float c[8] = {0.0f};
 #pragma unroll
   for (int32_t part = 0; part < 3; ++part) {
-    const uint32_t* a = part == 0 ? low_a : high_a;
-    const uint32_t* b = part == 1 ? low_b : high_b;
-#pragma unroll
-    for (int32_t i = 0; i < 8; i += 4) {
-      sg_mma_tf32(c, a[i], a[i + 2], a[i + 1], a[i + 3], b[i], b[i + 1]);
-      sg_mma_tf32(c + 4, a[i], a[i + 2], a[i + 1], a[i + 3], b[i + 2],
-                  b[i + 3]);
-    }
+    sg_tile_multiply_tf32(c, part == 0 ? low_a : high_a,
+                          part == 1 ? low_b : high_b);
   }
 #pragma unroll
   for (int32_t i = 0; i < 8; ++i) sum->value[i] += c[i];

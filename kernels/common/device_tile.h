@@ -13,27 +13,21 @@
 
 enum { SG_TILE = 16, SG_TILE_ELEMENTS = 256 };
 
-// Element types of operands: bf16 products are one pass of the matrix unit,
-// fp32 products are as exact as fp32 arithmetic, give or take a factor of 4.
-typedef struct sg_bf16_t {
+// Types of elements in memory. Products of fp16 operands are one pass of the
+// matrix unit: elements from memory are exact in it, sums that become operands
+// have at least as many bits as fp16 and the range of fp32. Products of fp32
+// operands are as exact as fp32 arithmetic, give or take a factor of 4.
+typedef struct sg_fp16_t {
   uint16_t bits;
-} sg_bf16_t;
+} sg_fp16_t;
 
 template <typename element_t>
-struct sg_operand_t;
-
-template <>
-struct sg_operand_t<sg_bf16_t> {
-  uint32_t pair[SG_TILE_VALUES / 2];
-} __attribute__((aligned(SG_TILE_VALUES * 2)));
-
-template <>
-struct sg_operand_t<float> {
+struct sg_operand_t {
   float value[SG_TILE_VALUES];
 } __attribute__((aligned(16)));
 
-SG_DEVICE void sg_element_set(sg_bf16_t* element, float value) {
-  element->bits = sg_bf16_of(value);
+SG_DEVICE void sg_element_set(sg_fp16_t* element, float value) {
+  element->bits = sg_fp16_of(value);
 }
 SG_DEVICE void sg_element_set(float* element, float value) { *element = value; }
 
@@ -45,11 +39,10 @@ SG_DEVICE sg_tile_t sg_tile_zero(void) {
 }
 
 SG_DEVICE void sg_operand_from(const sg_tile_t& tile,
-                               sg_operand_t<sg_bf16_t>* out_operand) {
+                               sg_operand_t<sg_fp16_t>* out_operand) {
 #pragma unroll
-  for (int32_t i = 0; i < SG_TILE_VALUES / 2; ++i) {
-    out_operand->pair[i] =
-        sg_bf16_pair_of(tile.value[2 * i], tile.value[2 * i + 1]);
+  for (int32_t i = 0; i < SG_TILE_VALUES; ++i) {
+    out_operand->value[i] = sg_tile_round(tile.value[i]);
   }
 }
 SG_DEVICE void sg_operand_from(const sg_tile_t& tile,
@@ -60,20 +53,48 @@ SG_DEVICE void sg_operand_from(const sg_tile_t& tile,
   }
 }
 
+// A lane's elements of a packed tile of fp16.
+typedef struct sg_half_tile_t {
+  uint32_t pair[SG_TILE_VALUES / 2];
+} __attribute__((aligned(SG_TILE_VALUES * 2))) sg_half_tile_t;
+
 // |packed| is the first element of a packed tile.
-template <typename element_t>
-SG_DEVICE sg_operand_t<element_t> sg_operand_load(const element_t* packed) {
-  return *(const sg_operand_t<element_t>*)(packed + sg_lane() * SG_TILE_VALUES);
+SG_DEVICE sg_operand_t<float> sg_operand_load(const float* packed) {
+  return *(const sg_operand_t<float>*)(packed + sg_lane() * SG_TILE_VALUES);
+}
+SG_DEVICE sg_operand_t<sg_fp16_t> sg_operand_load(const sg_fp16_t* packed) {
+  const sg_half_tile_t half =
+      *(const sg_half_tile_t*)(packed + sg_lane() * SG_TILE_VALUES);
+  sg_operand_t<sg_fp16_t> operand;
+#pragma unroll
+  for (int32_t i = 0; i < SG_TILE_VALUES / 2; ++i) {
+    operand.value[2 * i] = sg_float_of_fp16((uint16_t)half.pair[i]);
+    operand.value[2 * i + 1] = sg_float_of_fp16((uint16_t)(half.pair[i] >> 16));
+  }
+  return operand;
 }
 
 // sum[r][c] += sum over k of left[r][k] * right[c][k].
 SG_DEVICE void sg_tile_multiply(sg_tile_t* sum,
-                                const sg_operand_t<sg_bf16_t>& left,
-                                const sg_operand_t<sg_bf16_t>& right) {
-  sg_tile_multiply_bf16(sum, left.pair, right.pair);
+                                const sg_operand_t<sg_fp16_t>& left,
+                                const sg_operand_t<sg_fp16_t>& right) {
+  sg_tile_multiply_rounded(sum, left.value, right.value);
 }
 SG_DEVICE void sg_tile_multiply(sg_tile_t* sum, const sg_operand_t<float>& left,
                                 const sg_operand_t<float>& right) {
+  sg_tile_multiply_fp32(sum, left.value, right.value);
+}
+
+// The same for a sum over a whole sequence, which is rounded to nearest: what a
+// matrix unit may cut off instead would add up.
+SG_DEVICE void sg_tile_accumulate(sg_tile_t* sum,
+                                  const sg_operand_t<sg_fp16_t>& left,
+                                  const sg_operand_t<sg_fp16_t>& right) {
+  sg_tile_accumulate_rounded(sum, left.value, right.value);
+}
+SG_DEVICE void sg_tile_accumulate(sg_tile_t* sum,
+                                  const sg_operand_t<float>& left,
+                                  const sg_operand_t<float>& right) {
   sg_tile_multiply_fp32(sum, left.value, right.value);
 }
 

@@ -93,7 +93,7 @@ SG_DEVICE float sg_kda_log_decay(const sg_kda_params_t* p,
 }
 
 // Tells the compiler what the dtype of activations is in a kernel whose
-// operands are of 16 bits, which is launched for bf16 alone.
+// panels are of 16 bits, which is launched for bf16 alone.
 template <typename element_t>
 SG_DEVICE void sg_kda_fix_dtype(sg_kda_params_t* p) {
   if (sizeof(element_t) == 2) p->activation_dtype = SG_DTYPE_BF16;

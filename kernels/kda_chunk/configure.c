@@ -39,15 +39,18 @@ static const sg_kernel_t prepare_kernels[SG_KDA_CHUNK_VARIANT_COUNT] = {
 static const sg_kernel_t scan_kernels[SG_KDA_CHUNK_VARIANT_COUNT] = {
     SG_KDA_CHUNK_VARIANTS(SCAN)};
 
-static int32_t variant_of(const sg_kda_geometry_t* geometry) {
-  const int32_t key_class = sg__kda_key_class(geometry->key_dim);
-  return geometry->activation_dtype == SG_DTYPE_BF16
-             ? key_class
-             : SG_KDA_KEY_CLASSES + key_class;
+// Bytes of a panel's elements: fp16 only where it has their range.
+static int32_t element_bytes_of(const sg_kda_geometry_t* geometry) {
+  const bool is_small = geometry->qk_l2norm &&
+                        geometry->scale >= SG_KDA_PANEL_SCALE_MIN &&
+                        geometry->scale <= 1.0f;
+  return geometry->activation_dtype == SG_DTYPE_BF16 && is_small ? 2 : 4;
 }
 
-static int32_t element_bytes_of(const sg_kda_geometry_t* geometry) {
-  return geometry->activation_dtype == SG_DTYPE_BF16 ? 2 : 4;
+static int32_t variant_of(const sg_kda_geometry_t* geometry) {
+  const int32_t key_class = sg__kda_key_class(geometry->key_dim);
+  return element_bytes_of(geometry) == 2 ? key_class
+                                         : SG_KDA_KEY_CLASSES + key_class;
 }
 
 static int32_t key_tiles_of(const sg_kda_geometry_t* geometry) {

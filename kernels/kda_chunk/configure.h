@@ -14,8 +14,9 @@
 extern "C" {
 #endif
 
-// What device code is compiled for: bf16 operands, for activations in bf16, or
-// fp32 ones, and a class of key_dim.
+// What device code is compiled for: activations in bf16 with panels of fp16
+// (panel.h says when), or any activations with panels of fp32; and a class of
+// key_dim.
 #define SG_KDA_CHUNK_VARIANTS(X) \
   X(bf16_k64)                    \
   X(bf16_k128)                   \

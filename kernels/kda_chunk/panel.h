@@ -17,8 +17,13 @@
 //
 // and then decay, fp32 [16 key tiles]: E(G[L, c]). Rows beyond the block's
 // tokens and channels beyond key_dim are zero, decays of the latter are one.
-// Elements are bf16 for activations in bf16 and fp32 for all others. Channels
-// are padded to the class of key_dim.
+// Channels are padded to the class of key_dim.
+//
+// Elements are fp16 or fp32: fp16 for activations in bf16 whose q and k are
+// normalised, and for scales between its smallest numbers and 1. All elements
+// are then at most 1 in magnitude, those of solve 2. All but those of solve are
+// multiplied by SG_KDA_PANEL_FACTOR, so that decays down to 2^-20 or so leave
+// them normal numbers.
 
 #ifndef STEPGRAPH_KERNELS_KDA_CHUNK_PANEL_H_
 #define STEPGRAPH_KERNELS_KDA_CHUNK_PANEL_H_
@@ -32,6 +37,11 @@ enum {
 
 // Key tiles of a class of key_dim: 4, 8 or 16.
 #define SG_KDA_KEY_TILES(key_class) (4 << (key_class))
+
+#define SG_KDA_PANEL_FACTOR(element_bytes) \
+  ((element_bytes) == 2 ? 0x1p14f : 1.0f)
+// Least scale, of at most 1, with elements of fp16.
+#define SG_KDA_PANEL_SCALE_MIN 0x1p-12f
 
 #define SG_KDA_PANEL_TILES(key_tiles) (3 * (key_tiles) + 2)
 #define SG_KDA_PANEL_DECAY_OFFSET(key_tiles, element_bytes) \

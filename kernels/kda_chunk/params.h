@@ -11,14 +11,15 @@
 //   shapes     key_dim, value_dim 32 to 256 in steps of 16; value_heads a
 //              multiple of heads; chunk_size 16, 32 or 64
 //   alignment  that of the elements
-//   gates      given log decays are at most 0
+//   gates      given log decays are at most 0; given betas are 0 to 2 on GPUs
+//              where panels are of fp16
 //   alignment  of the state on GPUs: 16 bytes, slots included
 //   host       1 thread a block; scratch as in scratch_host.h
 //     scan     grid sequence capacity x value_heads x column splits; block
 //              (sequence, value head, SG_KDA_CHUNK_SPLIT_COLUMNS columns of v)
 //   GPUs       blocks take work items in turns; those of a compute unit that
 //              stay resident are, by key_dim up to 64, 128, 256
-//                             bf16                    fp32, fp16
+//                             panels of fp16          of fp32 (panel.h)
 //     prepare  AMD            2, 2, 1                 2, 1, 1
 //              NVIDIA         3, 3, 1                 2, 2, 1
 //     scan     AMD            4, 4, 2                 4, 2, 1

@@ -41,6 +41,9 @@ extern SG_SHARED
 template <int32_t KEY_TILES>
 static constexpr int32_t THREADS = KEY_TILES* SG_TILE;
 
+template <typename element_t>
+static constexpr float FACTOR = SG_KDA_PANEL_FACTOR((int32_t)sizeof(element_t));
+
 template <int32_t KEY_TILES, typename element_t>
 struct shared_t {
   static constexpr int32_t WAVES = THREADS<KEY_TILES> / SG_WAVE;
@@ -250,7 +253,7 @@ SG_DEVICE void put_solve(const shared_type* shared, element_t* solve) {
     x[r] = value;
     sg_element_set(&solve[sg_tile_index(r, column)], value * beta);
     sg_element_set(&solve[SG_TILE_ELEMENTS + sg_tile_index(r, column)],
-                   shared->scores[1][r][column]);
+                   shared->scores[1][r][column] * FACTOR<element_t>);
   }
 }
 
@@ -267,7 +270,7 @@ SG_DEVICE void put_channel(const channel_t& channel, unsigned char* panel) {
 #pragma unroll
   for (int32_t r = 0; r < ROWS; ++r) {
     sum += channel.decay[r];
-    const float decay = sg_exp2(sum);
+    const float decay = sg_exp2(sum) * FACTOR<element_t>;
     sg_element_set(&tile[sg_tile_index(r, c)], channel.k[r] * decay);
     sg_element_set(&tile[SIZE + sg_tile_index(r, c)], channel.q[r] * decay);
   }
@@ -278,7 +281,7 @@ SG_DEVICE void put_channel(const channel_t& channel, unsigned char* panel) {
 #pragma unroll
   for (int32_t r = ROWS - 1; r >= 0; --r) {
     sg_element_set(&tile[2 * SIZE + sg_tile_index(c, r)],
-                   channel.k[r] * sg_exp2(sum));
+                   channel.k[r] * (sg_exp2(sum) * FACTOR<element_t>));
     sum += channel.decay[r];
   }
 }
@@ -351,9 +354,9 @@ __global__ void SG_LAUNCH_BOUNDS(THREADS<KEY_TILES>,
         kda_chunk_prepare<key_tiles, element_t>,                      \
         (int32_t)sizeof(shared_t<key_tiles, element_t>));             \
   }
-HANDLE(bf16_k64, 4, sg_bf16_t)
-HANDLE(bf16_k128, 8, sg_bf16_t)
-HANDLE(bf16_k256, 16, sg_bf16_t)
+HANDLE(bf16_k64, 4, sg_fp16_t)
+HANDLE(bf16_k128, 8, sg_fp16_t)
+HANDLE(bf16_k256, 16, sg_fp16_t)
 HANDLE(fp32_k64, 4, float)
 HANDLE(fp32_k128, 8, float)
 HANDLE(fp32_k256, 16, float)

@@ -155,8 +155,8 @@ SG_DEVICE void update_state(const sg_operand_t<element_t>& delta,
         tile->value[i + j] *= run.value[j];
       }
     }
-    sg_tile_multiply(tile, delta,
-                     sg_operand_load(k_write + t * SG_TILE_ELEMENTS));
+    sg_tile_accumulate(tile, delta,
+                       sg_operand_load(k_write + t * SG_TILE_ELEMENTS));
   }
 }
 
@@ -172,6 +172,8 @@ SG_DEVICE sg_tile_t scan_block(const unsigned char* panel, sg_tile_t values,
   const float* decay =
       (const float*)(panel + SG_KDA_PANEL_DECAY_OFFSET(
                                  KEY_TILES, (int32_t)sizeof(element_t)));
+  constexpr float RECIPROCAL =
+      1.0f / SG_KDA_PANEL_FACTOR((int32_t)sizeof(element_t));
   // A product waits for the one before on the same sum. Two sums of each keep
   // the matrix unit busy; fp32 products are longer and have no registers left.
   constexpr int32_t CHAINS = sizeof(element_t) == 2 ? 2 : 1;
@@ -196,12 +198,16 @@ SG_DEVICE sg_tile_t scan_block(const unsigned char* panel, sg_tile_t values,
       prediction[0].value[i] += prediction[j].value[i];
       output[0].value[i] += output[j].value[i];
     }
-    values.value[i] -= prediction[0].value[i];
+    values.value[i] -= prediction[0].value[i] * RECIPROCAL;
+    output[0].value[i] *= RECIPROCAL;
   }
   sg_operand_t<element_t> residual, delta;
   sg_operand_from(values, &residual);
   sg_tile_t solved = sg_tile_zero();
   sg_tile_multiply(&solved, residual, sg_operand_load(solve));
+  // k_write and the scores have the factor.
+#pragma unroll
+  for (int32_t i = 0; i < SG_TILE_VALUES; ++i) solved.value[i] *= RECIPROCAL;
   sg_operand_from(solved, &delta);
   sg_tile_multiply(&output[0], sg_operand_load(scores), delta);
   update_state<KEY_TILES>(delta, k_write, decay, state);
@@ -293,9 +299,9 @@ __global__ void SG_LAUNCH_BOUNDS(THREADS,
         SG_KDA_PANEL_BYTES(key_tiles, (int32_t)sizeof(element_t)) * \
             SG_STREAM_STAGES);                                      \
   }
-HANDLE(bf16_k64, 4, sg_bf16_t)
-HANDLE(bf16_k128, 8, sg_bf16_t)
-HANDLE(bf16_k256, 16, sg_bf16_t)
+HANDLE(bf16_k64, 4, sg_fp16_t)
+HANDLE(bf16_k128, 8, sg_fp16_t)
+HANDLE(bf16_k256, 16, sg_fp16_t)
 HANDLE(fp32_k64, 4, float)
 HANDLE(fp32_k128, 8, float)
 HANDLE(fp32_k256, 16, float)

@@ -52,9 +52,9 @@ def expectations():
     for pieces, workgroups in ((2, 4), (4, 4), (8, 2)):
         table[f"_Z13kda_recurrentILi{pieces}E.*"] = Expected(128, workgroups)
     # kernels/kda_chunk/params.h, in the order of key tiles.
-    rows = (("prepare", 2, "9sg_bf16_t", (2, 2, 1)),
+    rows = (("prepare", 2, "9sg_fp16_t", (2, 2, 1)),
             ("prepare", 4, "f", (2, 1, 1)),
-            ("scan", 2, "9sg_bf16_t", (4, 4, 2)),
+            ("scan", 2, "9sg_fp16_t", (4, 4, 2)),
             ("scan", 4, "f", (4, 2, 1)))
     for kernel, element, name, workgroups in rows:
         for tiles, count in zip((4, 8, 16), workgroups):
