@@ -67,7 +67,9 @@ static void test_bf16_activations(void** state) {
   kda_fixture_options_t options = kda_fixture_defaults();
   options.geometry.activation_dtype = SG_DTYPE_BF16;
   options.verify_every = 1;
-  run_steps(&options, 15, bf16_o_tolerance, fp32_tolerance);
+  // The host multiplies in fp32; GPUs round operands to 11 bits.
+  bool on_host = sg_flavour_of_build() == SG_FLAVOUR_HOST;
+  run_steps(&options, 15, bf16_o_tolerance, on_host ? fp32_tolerance : 1.1e-3);
 }
 
 static kda_fixture_options_t whole_layer(void) {
