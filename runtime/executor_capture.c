@@ -319,7 +319,6 @@ static void* run_capture_thread(void* self) {
 static sg_status_t start_capture_thread(sg_executor_t* executor,
                                         sg_capture_progress_t progress,
                                         void* progress_self) {
-  sg_executor_stop_captures(executor);
   sg_capture_thread_t* thread = &executor->capture_thread;
   thread->progress = progress;
   thread->progress_self = progress_self;
@@ -356,6 +355,8 @@ sg_status_t sg_executor_capture(sg_executor_t* executor,
                               ? "no buffers are bound"
                               : "a step has pieces that were not run");
   }
+  // One that is at work already would share the capture stream.
+  sg_executor_stop_captures(executor);
   SG_RETURN_IF_ERROR(executor->fatal);
   switch (executor->shapes->policy.capture) {
     case SG_CAPTURE_LAZY:

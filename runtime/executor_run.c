@@ -279,6 +279,8 @@ static sg_status_t summarize(const sg_executor_t* executor,
 static sg_status_t start_step(sg_executor_t* executor, const input_t* input,
                               sg_shape_choice_t* choice,
                               sg_step_report_t* report) {
+  // The capture thread may have lost the device since the call began.
+  SG_RETURN_IF_ERROR(executor->fatal);
   report->verified = is_verified(executor, input);
   sg_status_t room =
       sg_batch_ring_check_room(&executor->ring, report->verified ? 2 : 1);
@@ -307,7 +309,10 @@ static sg_status_t start_step(sg_executor_t* executor, const input_t* input,
 static sg_status_t begin_on_device(sg_executor_t* executor,
                                    const input_t* input, hipStream_t stream,
                                    sg_step_report_t* report) {
-  SG_RETURN_IF_ERROR(sg_executor_check_runnable(executor, stream, "run"));
+  pthread_mutex_lock(&executor->lock);
+  sg_status_t status = sg_executor_check_runnable(executor, stream, "run");
+  pthread_mutex_unlock(&executor->lock);
+  SG_RETURN_IF_ERROR(status);
   SG_RETURN_IF_ERROR(summarize(executor, input, &report->batch));
   sg_shape_choice_t choice;
   SG_RETURN_IF_ERROR(choose(executor, &report->batch, &choice));
@@ -315,7 +320,7 @@ static sg_status_t begin_on_device(sg_executor_t* executor,
   executor->open_step = (sg_open_step_t){
       .stream = stream, .capacity = exact_capacity(&report->batch)};
   pthread_mutex_lock(&executor->lock);
-  sg_status_t status = start_step(executor, input, &choice, report);
+  status = start_step(executor, input, &choice, report);
   pthread_mutex_unlock(&executor->lock);
   return status;
 }
@@ -363,18 +368,24 @@ static sg_status_t check_piece(const sg_executor_t* executor, int32_t piece) {
       step->is_open ? step->next_piece : 0);
 }
 
-sg_status_t sg_executor_run_piece(sg_executor_t* executor, int32_t piece) {
+// The lock is held.
+static sg_status_t run_next_piece(sg_executor_t* executor, int32_t piece) {
   SG_RETURN_IF_ERROR(check_piece(executor, piece));
+  sg_open_step_t* step = &executor->open_step;
+  sg_range_push("stepgraph piece");
+  sg_status_t status = run_piece(executor, step, piece);
+  sg_range_pop();
+  if (sg_status_is_ok(status)) ++step->next_piece;
+  step->is_open = step->next_piece < executor->program->piece_count;
+  return status;
+}
+
+sg_status_t sg_executor_run_piece(sg_executor_t* executor, int32_t piece) {
   sg_device_scope_t scope;
   sg_status_t status = sg_device_scope_enter(executor->device, &scope);
   if (sg_status_is_ok(status)) {
     pthread_mutex_lock(&executor->lock);
-    sg_open_step_t* step = &executor->open_step;
-    sg_range_push("stepgraph piece");
-    status = run_piece(executor, step, piece);
-    sg_range_pop();
-    if (sg_status_is_ok(status)) ++step->next_piece;
-    step->is_open = step->next_piece < executor->program->piece_count;
+    status = run_next_piece(executor, piece);
     pthread_mutex_unlock(&executor->lock);
     sg_device_scope_leave(&scope);
   }
