@@ -242,10 +242,10 @@ static void test_one_refused_graph(void** state) {
   faulty_tear_down(&w);
 }
 
-static void test_host_allocations_fail_in_turn(void** state) {
-  (void)state;
+static void fail_each_allocation(sg_capture_time_t capture) {
   faulty_world_t w;
   faulty_set_up(&w);
+  w.capture = capture;
   uint64_t nth = 1;
   for (;; ++nth) {
     counting_allocator_t counting = {.fail_nth = nth};
@@ -263,13 +263,23 @@ static void test_host_allocations_fail_in_turn(void** state) {
       assert_code(statuses[i], SG_STATUS_OUT_OF_MEMORY);
       ++failures;
     }
-    assert_int_equal(failures, 1);
+    // A lazy capture tells nobody but the step's report, and a thread may be
+    // stopped before it tells.
+    if (capture == SG_CAPTURE_STARTUP) assert_int_equal(failures, 1);
+    assert_true(failures <= 1);
     // Steps allocate nothing, so none fails.
     assert_ok(life.run);
     if (life.failed_shapes > 0) assert_int_equal(life.steps, FAULTY_STEPS);
   }
-  assert_true(nth > 10);
+  assert_true(nth > 5);
   faulty_tear_down(&w);
+}
+
+static void test_host_allocations_fail_in_turn(void** state) {
+  (void)state;
+  fail_each_allocation(SG_CAPTURE_STARTUP);
+  fail_each_allocation(SG_CAPTURE_LAZY);
+  fail_each_allocation(SG_CAPTURE_BACKGROUND);
 }
 
 int main(void) {

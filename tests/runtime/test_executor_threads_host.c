@@ -3,6 +3,7 @@
 // Several devices in one process, and calls that return while the device is
 // far behind. Host flavour only: it can be told to have two devices.
 
+#include <pthread.h>
 #include <sched.h>
 #include <string.h>
 #include <time.h>
@@ -103,10 +104,49 @@ static void test_run_returns_at_once(void** state) {
   assert_hip(hipHostFree(host));
 }
 
+static void* open_gate_later(void* flag) {
+  double start = seconds();
+  while (seconds() - start < 0.05) sched_yield();
+  sg_store_release(flag, 1);
+  return NULL;
+}
+
+// Destroying waits for the steps in flight, and nothing of them is lost.
+static void test_destruction_waits_for_work_in_flight(void** state) {
+  (void)state;
+  fixture_options_t options = fixture_defaults();
+  fixture_t f;
+  fixture_set_up(&f, &options);
+  void *host = NULL, *device = NULL;
+  assert_hip(hipHostMalloc(&host, sizeof(uint64_t),
+                           hipHostMallocMapped | hipHostMallocCoherent));
+  assert_hip(hipHostGetDevicePointer(&device, host, 0));
+  *(uint64_t*)host = 0;
+  gate_params_t gate = {device};
+  void* arguments[] = {&gate};
+  dim3 unit = {1, 1, 1};
+  assert_hip(
+      hipLaunchKernel(gate_handle(), unit, unit, arguments, 0, f.stream));
+  for (int i = 0; i < 30; ++i) {
+    assert_ok(sg_executor_run(f.executor, &decodes, f.stream, NULL));
+    fixture_apply(&f, &decodes);
+  }
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, open_gate_later, host), 0);
+  sg_executor_destroy(f.executor);
+  f.executor = NULL;
+  assert_int_equal(sg_load_acquire(host), 1);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  fixture_check_state(&f);
+  fixture_tear_down(&f);
+  assert_hip(hipHostFree(host));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_thread_keeps_its_device),
       cmocka_unit_test(test_run_returns_at_once),
+      cmocka_unit_test(test_destruction_waits_for_work_in_flight),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
