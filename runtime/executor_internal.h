@@ -81,8 +81,8 @@ struct sg_executor_t {
 SG_MUST_USE sg_status_t sg_executor_lose_device(sg_executor_t* executor,
                                                 sg_status_t status);
 
-// SG_STATUS_FAILED_PRECONDITION where steps or slot work cannot be enqueued. The
-// lock is held.
+// SG_STATUS_FAILED_PRECONDITION where steps or slot work cannot be enqueued.
+// The lock is held.
 SG_MUST_USE sg_status_t sg_executor_check_runnable(
     const sg_executor_t* executor, hipStream_t stream, const char* call);
 
