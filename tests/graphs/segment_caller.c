@@ -81,9 +81,32 @@ static sg_status_t run_toy(const segment_caller_t* c,
   return sg_status_ok();
 }
 
+static sg_status_t graph_of(hipStream_t stream, hipGraph_t* out_graph,
+                            const hipGraphNode_t** out_last,
+                            size_t* out_last_count) {
+  hipStreamCaptureStatus status;
+  unsigned long long id;
+  SG_RETURN_IF_HIP_ERROR(hipStreamGetCaptureInfo_v2, stream, &status, &id,
+                         out_graph, out_last, out_last_count);
+  return sg_status_ok();
+}
+
 static void nothing(void* self) { (void)self; }
 
-// The caller of these looks at no result, so the capture must tell.
+// The call exists in HIP 5.2, where hipLaunchHostFunc has no definition.
+static sg_status_t add_host_node(hipStream_t stream) {
+  hipGraph_t graph;
+  const hipGraphNode_t* last;
+  size_t last_count;
+  SG_RETURN_IF_ERROR(graph_of(stream, &graph, &last, &last_count));
+  hipGraphNode_t node;
+  hipHostNodeParams host = {.fn = nothing, .userData = NULL};
+  SG_RETURN_IF_HIP_ERROR(hipGraphAddHostNode, &node, graph, last, last_count,
+                         &host);
+  return sg_status_ok();
+}
+
+// Most of these look at no result, so that the capture must tell.
 static sg_status_t err(segment_caller_t* c, const sg_kda_segment_t* segment) {
   void* memory = NULL;
   switch (c->fault) {
@@ -103,9 +126,8 @@ static sg_status_t err(segment_caller_t* c, const sg_kda_segment_t* segment) {
     case CALLER_QUERIES:
       (void)hipStreamQuery(segment->stream);
       break;
-    case CALLER_LAUNCHES_A_HOST_FUNCTION:
-      (void)hipLaunchHostFunc(segment->stream, nothing, NULL);
-      break;
+    case CALLER_ADDS_A_HOST_NODE:
+      return add_host_node(segment->stream);
     case CALLER_NO_FAULT:
       break;
   }
@@ -123,13 +145,10 @@ static sg_status_t record_layer(segment_caller_t* c,
 
 static sg_status_t look_at_graph(segment_caller_t* c,
                                  const sg_kda_segment_t* segment) {
-  hipStreamCaptureStatus status;
-  unsigned long long id;
   hipGraph_t graph;
   const hipGraphNode_t* last;
   size_t last_count;
-  SG_RETURN_IF_HIP_ERROR(hipStreamGetCaptureInfo_v2, segment->stream, &status,
-                         &id, &graph, &last, &last_count);
+  SG_RETURN_IF_ERROR(graph_of(segment->stream, &graph, &last, &last_count));
   SG_RETURN_IF_HIP_ERROR(hipGraphGetNodes, graph, NULL,
                          &c->node_count[segment->piece]);
   SG_RETURN_IF_HIP_ERROR(hipGraphGetEdges, graph, NULL, NULL,

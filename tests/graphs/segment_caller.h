@@ -28,8 +28,8 @@ typedef enum caller_fault_t {
   CALLER_ALLOCATES,
   CALLER_SYNCHRONISES,
   CALLER_QUERIES,
-  // Captured by some runtimes and refused by others.
-  CALLER_LAUNCHES_A_HOST_FUNCTION,
+  // Made by some runtimes and refused by others.
+  CALLER_ADDS_A_HOST_NODE,
 } caller_fault_t;
 
 // What one call was told.

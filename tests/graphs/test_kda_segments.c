@@ -274,12 +274,12 @@ static void test_what_a_capture_forbids_fails_it(void** state) {
   }
 }
 
-// The host's runtime refuses the call, the others capture a node of a type that
-// no step may have.
-static void test_host_functions_are_refused(void** state) {
+// The host's runtime refuses the call, the others add a node of a type that no
+// step may have.
+static void test_host_nodes_are_refused(void** state) {
   (void)state;
   bool host = sg_flavour_of_build() == SG_FLAVOUR_HOST;
-  run_faulty(CALLER_LAUNCHES_A_HOST_FUNCTION, SG_RECORD_CAPTURE,
+  run_faulty(CALLER_ADDS_A_HOST_NODE, SG_RECORD_CAPTURE,
              host ? SG_STATUS_DEVICE : SG_STATUS_UNSUPPORTED,
              host ? "hip" : "host node");
 }
@@ -322,7 +322,7 @@ int main(void) {
       cmocka_unit_test(test_a_caller_that_fails_is_run_eagerly),
       cmocka_unit_test(test_forks_must_be_joined),
       cmocka_unit_test(test_what_a_capture_forbids_fails_it),
-      cmocka_unit_test(test_host_functions_are_refused),
+      cmocka_unit_test(test_host_nodes_are_refused),
       cmocka_unit_test(test_a_caller_that_fails_eagerly_ends_the_executor),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
