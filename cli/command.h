@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the commands have in common: exit codes and how an error is told.
+// What the commands have in common: exit codes, the options that several of
+// them take, and how an error is told.
 
 #ifndef STEPGRAPH_CLI_COMMAND_H_
 #define STEPGRAPH_CLI_COMMAND_H_
+
+#include <stddef.h>
 
 #include "cli/options.h"
 #include "runtime/base/status.h"
@@ -19,6 +22,21 @@ enum {
   // Bad usage or input.
   SG_EXIT_USAGE = 2,
 };
+
+// Options of commands that open a model or shapes; |values_t| is the command's
+// struct of values, with a const char* of the option's name.
+#define SG_OPTION_MODEL(values_t)                                          \
+  {                                                                        \
+    .name = "model", .kind = SG_OPTION_TEXT,                               \
+    .value_offset = offsetof(values_t, model), .placeholder = "NAME|FILE", \
+    .required = true, .help = "a bundled model, or a model file",          \
+  }
+#define SG_OPTION_SHAPES(values_t)                                          \
+  {                                                                         \
+    .name = "shapes", .kind = SG_OPTION_TEXT,                               \
+    .value_offset = offsetof(values_t, shapes), .placeholder = "NAME|FILE", \
+    .help = "bundled shapes, or a shapes file [default]",                   \
+  }
 
 // A command is called with the arguments that follow its name and returns the
 // exit code.

@@ -25,17 +25,8 @@ typedef struct dump_options_t {
 #define VALUE(member) .value_offset = offsetof(dump_options_t, member)
 
 static const sg_option_t option_list[] = {
-    {.name = "model",
-     .kind = SG_OPTION_TEXT,
-     VALUE(model),
-     .placeholder = "NAME|FILE",
-     .required = true,
-     .help = "a bundled model, or a model file"},
-    {.name = "shapes",
-     .kind = SG_OPTION_TEXT,
-     VALUE(shapes),
-     .placeholder = "NAME|FILE",
-     .help = "bundled shapes, or a shapes file [default]"},
+    SG_OPTION_MODEL(dump_options_t),
+    SG_OPTION_SHAPES(dump_options_t),
     {.name = "shape",
      .kind = SG_OPTION_TEXT,
      VALUE(shape),

@@ -25,12 +25,7 @@ typedef struct kda_options_t {
 #define VALUE(member) .value_offset = offsetof(kda_options_t, member)
 
 static const sg_option_t option_list[] = {
-    {.name = "model",
-     .kind = SG_OPTION_TEXT,
-     VALUE(model),
-     .placeholder = "NAME|FILE",
-     .required = true,
-     .help = "a bundled model, or a model file"},
+    SG_OPTION_MODEL(kda_options_t),
     {.name = "in",
      .kind = SG_OPTION_TEXT,
      VALUE(input),

@@ -35,17 +35,8 @@ typedef struct replay_options_t {
 #define VALUE(member) .value_offset = offsetof(replay_options_t, member)
 
 static const sg_option_t option_list[] = {
-    {.name = "model",
-     .kind = SG_OPTION_TEXT,
-     VALUE(model),
-     .placeholder = "NAME|FILE",
-     .required = true,
-     .help = "a bundled model, or a model file"},
-    {.name = "shapes",
-     .kind = SG_OPTION_TEXT,
-     VALUE(shapes),
-     .placeholder = "NAME|FILE",
-     .help = "bundled shapes, or a shapes file [default]"},
+    SG_OPTION_MODEL(replay_options_t),
+    SG_OPTION_SHAPES(replay_options_t),
     {.name = "requests",
      .kind = SG_OPTION_TEXT,
      VALUE(requests),
