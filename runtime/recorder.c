@@ -8,8 +8,8 @@
 #include "runtime/graph_check.h"
 #include "runtime/hip/error.h"
 
-// Runtimes mix up the nodes of graphs that are captured at the same time
-// (ROCm rocm-systems issue 6888), so captures take turns in a process.
+// Runtimes mix up the nodes of graphs that are captured at the same time (known
+// of ROCm: ROCm/rocm-systems#6888), so captures take turns in a process.
 static pthread_mutex_t capture_lock = PTHREAD_MUTEX_INITIALIZER;
 
 // What the trace of a capture adds to.
