@@ -6,11 +6,12 @@
 #ifndef STEPGRAPH_KERNELS_COMMON_HOST_DISPATCH_H_
 #define STEPGRAPH_KERNELS_COMMON_HOST_DISPATCH_H_
 
+#include "kernels/common/host_compiler.h"
 #include "kernels/common/host_isa.h"
 #include "runtime/hip/host_kernel.h"
 
 // Declares the functions |run|_portable, |run|_avx2 and |run|_avx512.
-#if defined(__x86_64__)
+#if defined(__x86_64__) && SG_HOST_HAS_EXTENSIONS
 #define SG_HOST_DECLARE_VARIANTS(run)                                    \
   void run##_portable(const void* params, const sg_host_block_t* block); \
   void run##_avx2(const void* params, const sg_host_block_t* block);     \

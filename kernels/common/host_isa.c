@@ -2,6 +2,8 @@
 
 #include "kernels/common/host_isa.h"
 
+#include "kernels/common/host_compiler.h"
+
 const char* sg__host_isa_name(sg_host_isa_t isa) {
   switch (isa) {
     case SG_HOST_ISA_PORTABLE:
@@ -18,7 +20,7 @@ bool sg__host_isa_available(sg_host_isa_t isa) {
   switch (isa) {
     case SG_HOST_ISA_PORTABLE:
       return true;
-#if defined(__x86_64__)
+#if defined(__x86_64__) && SG_HOST_HAS_EXTENSIONS
     case SG_HOST_ISA_AVX2:
       return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     case SG_HOST_ISA_AVX512:

@@ -22,6 +22,7 @@
 #ifndef STEPGRAPH_KERNELS_KDA_CHUNK_OPERANDS_HOST_H_
 #define STEPGRAPH_KERNELS_KDA_CHUNK_OPERANDS_HOST_H_
 
+#include "kernels/common/host_transpose.h"
 #include "kernels/common/kda_rows_host.h"
 #include "kernels/kda_chunk/scratch_host.h"
 

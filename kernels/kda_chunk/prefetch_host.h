@@ -8,6 +8,7 @@
 #ifndef STEPGRAPH_KERNELS_KDA_CHUNK_PREFETCH_HOST_H_
 #define STEPGRAPH_KERNELS_KDA_CHUNK_PREFETCH_HOST_H_
 
+#include "kernels/common/host_compiler.h"
 #include "kernels/kda_chunk/scratch_host.h"
 #include "runtime/base/dtype.h"
 
@@ -28,8 +29,7 @@ static inline void sg_kda_queue_prefetch(sg_kda_line_queue_t* queue,
   const int32_t left = queue->count - queue->next;
   if (count > left) count = left;
   for (int32_t i = 0; i < count; ++i) {
-    __builtin_prefetch(queue->lines[queue->next + i], /*write=*/0,
-                       /*locality=*/2);
+    sg_prefetch(queue->lines[queue->next + i]);
   }
   queue->next += count;
 }

@@ -154,7 +154,7 @@ static void multiply_state(const float (*left)[ROW], int32_t key_dim,
                            sg_kda_line_queue_t* queue, int32_t lines,
                            float* restrict product) {
   for (int32_t r = 0; r < row_count; r += SG_TILE_ROWS) {
-    sg_vector_t sum[SG_TILE_ROWS][SG_TILE_VECTORS] = {{{0}}};
+    sg_vector_t sum[SG_TILE_ROWS][SG_TILE_VECTORS] = {0};
     for (int32_t c = 0; c < key_dim; c += STEP) {
       sg_kda_queue_prefetch(queue, lines);
       sg_tile_multiply(sum, SG_TILE_VECTORS, STEP, left[r] + c, ROW, 1,

@@ -25,7 +25,7 @@ static inline void sg_kda_multiply_scores(
     float kk[SG_TILE_ROWS][SG_KDA_BLOCK_TOKENS],
     float qk[SG_TILE_ROWS][SG_KDA_BLOCK_TOKENS]) {
   for (int32_t s = 0; s < SG_KDA_BLOCK_TOKENS; s += SG_VECTOR_FLOATS) {
-    sg_vector_t k_sum[SG_TILE_ROWS] = {{0}}, q_sum[SG_TILE_ROWS] = {{0}};
+    sg_vector_t k_sum[SG_TILE_ROWS] = {0}, q_sum[SG_TILE_ROWS] = {0};
     for (int32_t c = 0; c < count; ++c) {
       const sg_vector_t column = sg_vector_load(&columns[c][s]);
 #pragma GCC unroll 8
@@ -114,7 +114,7 @@ static inline void sg_kda_score_carried(const float* restrict key,
                                         const float* restrict q, int32_t count,
                                         float k_lanes[16], float q_lanes[16]) {
   enum { VECTORS = 16 / SG_VECTOR_FLOATS };
-  sg_vector_t k_sum[VECTORS] = {{0}}, q_sum[VECTORS] = {{0}};
+  sg_vector_t k_sum[VECTORS] = {0}, q_sum[VECTORS] = {0};
   for (int32_t c = 0; c < count; c += 16) {
 #pragma GCC unroll 4
     for (int32_t j = 0; j < VECTORS; ++j) {

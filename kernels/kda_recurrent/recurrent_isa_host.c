@@ -67,7 +67,7 @@ static void update_rows(const token_t* token, float* restrict state,
                         float* restrict values) {
   const sg_kda_recurrent_scratch_t* scratch = token->scratch;
   const int32_t count = token->key_dim;
-  sg_vector_t read_k[ROWS] = {{0}}, read_q[ROWS] = {{0}};
+  sg_vector_t read_k[ROWS] = {0}, read_q[ROWS] = {0};
   for (int32_t c = 0; c < count; c += SG_VECTOR_FLOATS) {
     const sg_vector_t k = sg_vector_load(scratch->k_read + c);
     const sg_vector_t q = sg_vector_load(scratch->q_read + c);

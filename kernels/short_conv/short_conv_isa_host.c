@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "kernels/common/host_compiler.h"
 #include "kernels/common/host_math.h"
 #include "kernels/common/host_symbol.h"
 #include "kernels/common/kda_rows_host.h"
@@ -92,8 +93,8 @@ static void load_history(strip_t* strip, part_t part) {
 // -87: there silu is -1e-36, and the sigmoid, which does not fall to 0, would
 // let a huge sum through. Written so that a NaN stays one. |width| is a
 // constant wherever this is called, so that a sum is straight-line code.
-static inline __attribute__((always_inline)) void convolve(
-    strip_t* strip, int32_t width, int64_t position, float* restrict sum) {
+static SG_ALWAYS_INLINE void convolve(strip_t* strip, int32_t width,
+                                      int64_t position, float* restrict sum) {
   const float* restrict tap[SG_SHORT_CONV_WIDTH_MAX];
   for (int32_t i = 0; i < width; ++i) {
     tap[i] = window_row(strip, position - width + 1 + i);
