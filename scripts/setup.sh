@@ -7,7 +7,7 @@
 set -eu
 
 packages="gcc cmake ninja-build libamdhip64-dev libjansson-dev libcmocka-dev
-  graphviz python3 python3-jsonschema $*"
+  graphviz python3 python3-jsonschema tcc $*"
 
 if ! command -v dpkg-query >/dev/null 2>&1; then
   echo "setup: not a Debian or Ubuntu system; these packages or their" \
