@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bench_kda_layer [--threads N] [--repeats N] [--cases A,B,...] [--out FILE]
+// bench_kda_layer [--threads N] [--repeats N] [--cases A,B,...] [--scaling N]
+//                 [--out FILE]
 //
 // Times the op of one KDA layer on a stream of the host flavour, prefills of
 // many lengths and decodes, each checked against the recurrence in double
 // precision first. A build that was given a ggml times its op as well, in
-// turns with ours. Prints a table; FILE gets the same as JSON.
-
-// Of POSIX: nanosleep and the monotonic clock.
-#define _POSIX_C_SOURCE 200809L
+// turns with ours. Then, with --scaling, N turns of what scaling.h says. Prints
+// tables; FILE gets the same as JSON.
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "bench/ggml_kda.h"
 #include "bench/kda_layer.h"
 #include "bench/samples.h"
+#include "bench/scaling.h"
+#include "bench/timing.h"
 #include "kernels/common/host_isa.h"
 #include "runtime/hip/error.h"
 #include "runtime/hip_host/hip_host.h"
@@ -39,6 +39,8 @@ enum {
 typedef struct options_t {
   int32_t threads;
   int32_t repeats;
+  // 0 for none.
+  int32_t scaling_turns;
   // Names between commas, or NULL for all.
   const char* cases;
   const char* out_path;
@@ -48,12 +50,6 @@ typedef struct result_t {
   sample_summary_t ours;
   sample_summary_t ggml;
 } result_t;
-
-static double now_ms(void) {
-  struct timespec time;
-  (void)clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
-}
 
 static sg_status_t parse_count(const char* name, const char* text, int32_t most,
                                int32_t* out_value) {
@@ -78,6 +74,9 @@ static sg_status_t parse_options(int count, char** words,
     } else if (strcmp(words[i], "--repeats") == 0) {
       SG_RETURN_IF_ERROR(
           parse_count(words[i], value, MAX_REPEATS, &out_options->repeats));
+    } else if (strcmp(words[i], "--scaling") == 0) {
+      SG_RETURN_IF_ERROR(parse_count(words[i], value, MAX_REPEATS,
+                                     &out_options->scaling_turns));
     } else if (strcmp(words[i], "--cases") == 0 && value != NULL) {
       out_options->cases = value;
     } else if (strcmp(words[i], "--out") == 0 && value != NULL) {
@@ -85,7 +84,8 @@ static sg_status_t parse_options(int count, char** words,
     } else {
       return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
                             "%s: usage: bench_kda_layer [--threads N] "
-                            "[--repeats N] [--cases A,B,...] [--out FILE]",
+                            "[--repeats N] [--cases A,B,...] [--scaling N] "
+                            "[--out FILE]",
                             words[i]);
     }
   }
@@ -103,22 +103,16 @@ static bool is_listed(const char* list, const char* name) {
   return list == NULL;
 }
 
-// Lets the threads of the other side, which may be polling, go to sleep.
-static void rest(void) {
-  const struct timespec pause = {.tv_nsec = 20000000};
-  (void)nanosleep(&pause, NULL);
-}
-
 // One run that is not counted, which wakes threads, then |runs| that are. Ours
 // where |ggml| is NULL.
 static sg_status_t time_runs(const kda_layer_t* layer, ggml_kda_t* ggml,
                              int32_t runs, samples_t* samples) {
-  rest();
+  timing_rest();
   for (int32_t i = 0; i <= runs; ++i) {
-    const double start = now_ms();
+    const double start = timing_now_ms();
     SG_RETURN_IF_ERROR(ggml == NULL ? kda_layer_run(layer)
                                     : ggml_kda_run(ggml));
-    if (i > 0) samples_add(samples, now_ms() - start);
+    if (i > 0) samples_add(samples, timing_now_ms() - start);
   }
   return sg_status_ok();
 }
@@ -167,12 +161,12 @@ static sg_status_t run_case(const bench_case_t* shape, const options_t* options,
 
 static void print_case(const bench_case_t* shape, const result_t* result) {
   const sample_summary_t* ours = &result->ours;
-  printf("%-10s %9.3f %9.3f %9.3f %9.3f %9.2f", shape->name, ours->median_ms,
-         ours->min_ms, ours->p10_ms, ours->p90_ms,
-         ours->median_ms * 1e3 / (shape->sequences * shape->tokens));
+  printf("%-10s %9.3f %9.3f %9.3f %9.3f %9.2f", shape->name, ours->median,
+         ours->min, ours->p10, ours->p90,
+         ours->median * 1e3 / (shape->sequences * shape->tokens));
   if (ggml_kda_version() != NULL) {
-    printf(" %9.3f %6.2f", result->ggml.median_ms,
-           result->ggml.median_ms / ours->median_ms);
+    printf(" %9.3f %6.2f", result->ggml.median,
+           result->ggml.median / ours->median);
   }
   printf("\n");
   (void)fflush(stdout);
@@ -197,8 +191,7 @@ static void write_case(sg_json_writer_t* writer, const bench_case_t* shape,
     sg_json_writer_key(writer, "ggml");
     samples_write(writer, &result->ggml, tokens);
     sg_json_writer_key(writer, "speedup");
-    sg_json_writer_double(writer,
-                          result->ggml.median_ms / result->ours.median_ms);
+    sg_json_writer_double(writer, result->ggml.median / result->ours.median);
   }
   sg_json_writer_end_object(writer);
 }
@@ -260,6 +253,9 @@ static sg_status_t run_cases(const options_t* options,
     write_case(writer, &all_cases[i], &result);
   }
   sg_json_writer_end_array(writer);
+  if (options->scaling_turns > 0) {
+    SG_RETURN_IF_ERROR(scaling_run(options->scaling_turns, writer));
+  }
   sg_json_writer_end_object(writer);
   return sg_json_writer_finish(writer);
 }

@@ -6,16 +6,17 @@
 
 sg_status_t samples_initialize(size_t capacity, samples_t* out_samples) {
   *out_samples = (samples_t){.capacity = capacity};
-  out_samples->ms = malloc(sizeof(double) * (capacity + 1));
-  return out_samples->ms == NULL
+  out_samples->values = malloc(sizeof(double) * (capacity + 1));
+  return out_samples->values == NULL
              ? sg_status_make(SG_STATUS_OUT_OF_MEMORY, "%zu samples", capacity)
              : sg_status_ok();
 }
 
-void samples_deinitialize(samples_t* samples) { free(samples->ms); }
+void samples_deinitialize(samples_t* samples) { free(samples->values); }
 
-void samples_add(samples_t* samples, double ms) {
-  if (samples->count < samples->capacity) samples->ms[samples->count++] = ms;
+void samples_add(samples_t* samples, double value) {
+  if (samples->count < samples->capacity)
+    samples->values[samples->count++] = value;
 }
 
 static int compare(const void* a, const void* b) {
@@ -29,16 +30,16 @@ static double quantile(const samples_t* samples, double part) {
   const size_t low = (size_t)at;
   const size_t high = low + 1 < samples->count ? low + 1 : low;
   const double weight = at - (double)low;
-  return samples->ms[low] * (1.0 - weight) + samples->ms[high] * weight;
+  return samples->values[low] * (1.0 - weight) + samples->values[high] * weight;
 }
 
 sample_summary_t samples_summarize(samples_t* samples) {
-  qsort(samples->ms, samples->count, sizeof(double), compare);
+  qsort(samples->values, samples->count, sizeof(double), compare);
   return (sample_summary_t){
-      .median_ms = quantile(samples, 0.5),
-      .min_ms = samples->ms[0],
-      .p10_ms = quantile(samples, 0.1),
-      .p90_ms = quantile(samples, 0.9),
+      .median = quantile(samples, 0.5),
+      .min = samples->values[0],
+      .p10 = quantile(samples, 0.1),
+      .p90 = quantile(samples, 0.9),
   };
 }
 
@@ -48,11 +49,11 @@ void samples_write(sg_json_writer_t* writer, const sample_summary_t* summary,
     const char* key;
     double value;
   } members[] = {
-      {"median_ms", summary->median_ms},
-      {"min_ms", summary->min_ms},
-      {"p10_ms", summary->p10_ms},
-      {"p90_ms", summary->p90_ms},
-      {"token_us", summary->median_ms * 1e3 / tokens},
+      {"median_ms", summary->median},
+      {"min_ms", summary->min},
+      {"p10_ms", summary->p10},
+      {"p90_ms", summary->p90},
+      {"token_us", summary->median * 1e3 / tokens},
   };
   sg_json_writer_begin_inline_object(writer);
   for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); ++i) {

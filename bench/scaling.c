@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "bench/scaling.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/kda_layer.h"
+#include "bench/samples.h"
+#include "bench/timing.h"
+
+static const bench_case_t cases[] = {
+    {"1x512", 1, 512},   {"1x1024", 1, 1024},   {"4x256", 4, 256},
+    {"1x4096", 1, 4096}, {"1x16384", 1, 16384},
+};
+
+enum {
+  CASE_COUNT = sizeof(cases) / sizeof(cases[0]),
+  LONGEST = CASE_COUNT - 1,
+  // Tokens of a case in each turn, at least.
+  TURN_TOKENS = 4096,
+};
+
+typedef struct scaling_t {
+  kda_layer_t layers[CASE_COUNT];
+  samples_t token_us[CASE_COUNT];
+  samples_t ratios[CASE_COUNT];
+} scaling_t;
+
+static int32_t tokens_of(const bench_case_t* shape) {
+  return shape->sequences * shape->tokens;
+}
+
+static sg_status_t initialize(int32_t repeats, scaling_t* scaling) {
+  for (int32_t i = 0; i < CASE_COUNT; ++i) {
+    SG_RETURN_IF_ERROR(
+        samples_initialize((size_t)repeats, &scaling->token_us[i]));
+    SG_RETURN_IF_ERROR(
+        samples_initialize((size_t)repeats, &scaling->ratios[i]));
+    SG_RETURN_IF_ERROR(kda_layer_initialize(&cases[i], &scaling->layers[i]));
+  }
+  return sg_status_ok();
+}
+
+static void deinitialize(scaling_t* scaling) {
+  for (int32_t i = 0; i < CASE_COUNT; ++i) {
+    samples_deinitialize(&scaling->token_us[i]);
+    samples_deinitialize(&scaling->ratios[i]);
+    kda_layer_deinitialize(&scaling->layers[i]);
+  }
+}
+
+// Microseconds a token, after a run that is not counted.
+static sg_status_t time_turn(const kda_layer_t* layer, double* out_token_us) {
+  const int32_t tokens = tokens_of(&layer->shape);
+  const int32_t runs = (TURN_TOKENS + tokens - 1) / tokens;
+  SG_RETURN_IF_ERROR(kda_layer_run(layer));
+  const double start = timing_now_ms();
+  for (int32_t i = 0; i < runs; ++i) SG_RETURN_IF_ERROR(kda_layer_run(layer));
+  *out_token_us = (timing_now_ms() - start) * 1e3 / runs / tokens;
+  return sg_status_ok();
+}
+
+static sg_status_t measure(int32_t repeats, scaling_t* scaling) {
+  for (int32_t turn = 0; turn < repeats; ++turn) {
+    double token_us[CASE_COUNT];
+    for (int32_t i = 0; i < CASE_COUNT; ++i) {
+      SG_RETURN_IF_ERROR(time_turn(&scaling->layers[i], &token_us[i]));
+    }
+    for (int32_t i = 0; i < CASE_COUNT; ++i) {
+      samples_add(&scaling->token_us[i], token_us[i]);
+      samples_add(&scaling->ratios[i], token_us[i] / token_us[LONGEST]);
+    }
+  }
+  return sg_status_ok();
+}
+
+static void report(scaling_t* scaling, sg_json_writer_t* writer) {
+  printf("%-10s %9s %9s %9s %9s\n", "case", "us/token", "ratio", "p10", "p90");
+  sg_json_writer_key(writer, "scaling");
+  sg_json_writer_begin_array(writer);
+  for (int32_t i = 0; i < CASE_COUNT; ++i) {
+    const sample_summary_t time = samples_summarize(&scaling->token_us[i]);
+    const sample_summary_t ratio = samples_summarize(&scaling->ratios[i]);
+    printf("%-10s %9.2f %9.3f %9.3f %9.3f\n", cases[i].name, time.median,
+           ratio.median, ratio.p10, ratio.p90);
+    sg_json_writer_begin_inline_object(writer);
+    sg_json_writer_key(writer, "name");
+    sg_json_writer_string(writer, cases[i].name);
+    sg_json_writer_key(writer, "token_us");
+    sg_json_writer_double(writer, time.median);
+    sg_json_writer_key(writer, "ratio");
+    sg_json_writer_double(writer, ratio.median);
+    sg_json_writer_key(writer, "p10");
+    sg_json_writer_double(writer, ratio.p10);
+    sg_json_writer_key(writer, "p90");
+    sg_json_writer_double(writer, ratio.p90);
+    sg_json_writer_end_object(writer);
+  }
+  sg_json_writer_end_array(writer);
+}
+
+sg_status_t scaling_run(int32_t repeats, sg_json_writer_t* writer) {
+  scaling_t scaling;
+  memset(&scaling, 0, sizeof(scaling));
+  sg_status_t status = initialize(repeats, &scaling);
+  if (sg_status_is_ok(status)) status = measure(repeats, &scaling);
+  if (sg_status_is_ok(status)) report(&scaling, writer);
+  deinitialize(&scaling);
+  return status;
+}
