@@ -1,19 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-# sg_host_kernels(source...): compiles the sources once for each instruction
-# set of kernels/common/host_isa.h and adds the objects to the library.
+# sg_host_kernels(source... AMX source...): compiles the sources once for each
+# instruction set of kernels/common/host_isa.h and adds the objects to the
+# library. AMX takes those that have a form for it, where the compiler knows it.
+
+include(CheckCCompilerFlag)
 
 function(sg_host_kernels)
+  cmake_parse_arguments(arg "" "" "AMX" ${ARGN})
   set(isas portable)
-  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
-    list(APPEND isas avx2 avx512)
-  endif()
   set(flags_portable "")
   set(flags_avx2 -mavx2 -mfma)
-  set(flags_avx512 -mavx2 -mfma -mavx512f -mavx512bw -mavx512dq -mavx512vl
+  set(flags_avx512 ${flags_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl
     -mprefer-vector-width=512)
+  set(flags_amx ${flags_avx512} -mavx512bf16 -mamx-tile -mamx-bf16)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    list(APPEND isas avx2 avx512)
+    check_c_compiler_flag("-mavx512bf16 -mamx-tile -mamx-bf16" SG_HAS_AMX_FLAGS)
+    if(SG_HAS_AMX_FLAGS)
+      list(APPEND isas amx)
+      target_compile_definitions(stepgraph PRIVATE SG_HOST_HAS_AMX=1)
+    endif()
+  endif()
   foreach(isa IN LISTS isas)
     set(objects sg_host_kernels_${isa})
-    add_library(${objects} OBJECT ${ARGN})
+    if(isa STREQUAL "amx")
+      add_library(${objects} OBJECT ${arg_AMX})
+    else()
+      add_library(${objects} OBJECT ${arg_UNPARSED_ARGUMENTS} ${arg_AMX})
+    endif()
     target_include_directories(${objects} PRIVATE ${PROJECT_SOURCE_DIR})
     target_compile_definitions(${objects} PRIVATE SG_HOST_ISA=${isa})
     # Optimised in every build: these are inner loops, and unoptimised they

@@ -1,8 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// For syscall.
+#define _DEFAULT_SOURCE
+
 #include "kernels/common/host_isa.h"
 
 #include "kernels/common/host_compiler.h"
+
+#if defined(SG_HOST_HAS_AMX)
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// Linux lets a process use the tiles only after it has asked for their state,
+// since that enlarges every thread's: arch_prctl(2), x86/xstate.rst.
+static bool request_tiles(void) {
+  enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+  return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+
+static bool has_amx(void) {
+  return __builtin_cpu_supports("amx-tile") &&
+         __builtin_cpu_supports("amx-bf16") &&
+         __builtin_cpu_supports("avx512bf16") &&
+         sg__host_isa_available(SG_HOST_ISA_AVX512) && request_tiles();
+}
+
+// Asked once; threads that ask at the same time get the same answer.
+static bool has_amx_once(void) {
+  static _Atomic int answer;
+  int known = answer;
+  if (known == 0) {
+    known = has_amx() ? 1 : -1;
+    answer = known;
+  }
+  return known > 0;
+}
+#endif
 
 const char* sg__host_isa_name(sg_host_isa_t isa) {
   switch (isa) {
@@ -12,6 +46,8 @@ const char* sg__host_isa_name(sg_host_isa_t isa) {
       return "avx2";
     case SG_HOST_ISA_AVX512:
       return "avx512";
+    case SG_HOST_ISA_AMX:
+      return "amx";
   }
   return "unknown";
 }
@@ -34,11 +70,18 @@ bool sg__host_isa_available(sg_host_isa_t isa) {
     case SG_HOST_ISA_AVX512:
       return false;
 #endif
+    case SG_HOST_ISA_AMX:
+#if defined(SG_HOST_HAS_AMX)
+      return has_amx_once();
+#else
+      return false;
+#endif
   }
   return false;
 }
 
 sg_host_isa_t sg__host_isa_best(void) {
+  if (sg__host_isa_available(SG_HOST_ISA_AMX)) return SG_HOST_ISA_AMX;
   if (sg__host_isa_available(SG_HOST_ISA_AVX512)) return SG_HOST_ISA_AVX512;
   if (sg__host_isa_available(SG_HOST_ISA_AVX2)) return SG_HOST_ISA_AVX2;
   return SG_HOST_ISA_PORTABLE;

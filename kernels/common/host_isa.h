@@ -20,11 +20,15 @@ typedef enum sg_host_isa_t {
   SG_HOST_ISA_AVX2 = 1,
   // AVX-512 F, BW, DQ and VL, with AVX2 and FMA.
   SG_HOST_ISA_AVX512 = 2,
+  // AMX's tiles and products of bf16, AVX-512 BF16 and all of the above, where
+  // Linux lets this process use them. Kernels that have no use for it are the
+  // same as with SG_HOST_ISA_AVX512.
+  SG_HOST_ISA_AMX = 3,
 } sg_host_isa_t;
 
-enum { SG_HOST_ISA_COUNT = 3 };
+enum { SG_HOST_ISA_COUNT = 4 };
 
-// "portable", "avx2" or "avx512".
+// "portable", "avx2", "avx512" or "amx".
 const char* sg__host_isa_name(sg_host_isa_t isa);
 
 // Whether the build has kernels for |isa| and this processor runs them.

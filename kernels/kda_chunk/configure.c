@@ -166,8 +166,15 @@ static sg_status_t configure_host(const sg_kda_args_t* args,
   plan->launch_count = 1;
   plan->launches[0].block = 1;
   plan->launches[0].shared_bytes = sizeof(sg_kda_scan_scratch_t);
-  return configure_scan(args, SG_KDA_CHUNK_SPLIT_COLUMNS, plan,
-                        &plan->launches[0]);
+  sg_launch_t* scan = &plan->launches[0];
+  SG_RETURN_IF_ERROR(
+      configure_scan(args, SG_KDA_CHUNK_STEP_COLUMNS, plan, scan));
+  if (scan->grid <= SG_KDA_CHUNK_SPLIT_GRID) return sg_status_ok();
+  SG_RETURN_IF_ERROR(
+      configure_scan(args, SG_KDA_CHUNK_SPLIT_COLUMNS, plan, scan));
+  if (scan->grid < SG_KDA_CHUNK_SPLIT_GRID)
+    scan->grid = SG_KDA_CHUNK_SPLIT_GRID;
+  return sg_status_ok();
 }
 
 static sg_status_t configure_device(const sg_target_t* target,

@@ -9,8 +9,9 @@
 #include "kernels/kda_chunk/configure.h"
 
 SG_HOST_DECLARE_VARIANTS(sg__kda_chunk_scan_run);
+SG_HOST_DECLARE_AMX(sg__kda_chunk_scan_run);
 
-static const sg_host_kernel_t kernels[SG_HOST_ISA_COUNT] = SG_HOST_VARIANTS(
+static const sg_host_kernel_t kernels[SG_HOST_ISA_COUNT] = SG_HOST_VARIANTS_AMX(
     "kda_chunk_scan", sizeof(sg_kda_chunk_params_t), sg__kda_chunk_scan_run);
 
 const sg_host_kernel_t* sg__kda_chunk_variant(sg_host_isa_t isa) {

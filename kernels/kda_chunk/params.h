@@ -15,8 +15,10 @@
 //              where panels are of fp16
 //   alignment  of the state on GPUs: 16 bytes, slots included
 //   host       1 thread a block; scratch as in scratch_host.h
-//     scan     grid sequence capacity x value_heads x column splits; block
-//              (sequence, value head, SG_KDA_CHUNK_SPLIT_COLUMNS columns of v)
+//     scan     blocks (sequence, value head, columns of v), those of the batch
+//              before all others. At least one for every
+//              SG_KDA_CHUNK_SPLIT_COLUMNS columns at capacity; up to
+//              SG_KDA_CHUNK_SPLIT_GRID, one for SG_KDA_CHUNK_STEP_COLUMNS
 //   GPUs       blocks take work items in turns; those of a compute unit that
 //              stay resident are, by key_dim up to 64, 128, 256
 //                             panels of fp16          of fp32 (panel.h)
@@ -59,8 +61,15 @@ enum {
   // Tokens of the blocks that chunks are worked through in, whatever the chunk
   // size, so that a result does not depend on it.
   SG_KDA_BLOCK_TOKENS = 16,
-  // Columns of the state that one block of the scan carries.
+};
+
+// The host: share_host.h.
+enum {
+  // Most and fewest columns of the state that one block of the scan carries.
   SG_KDA_CHUNK_SPLIT_COLUMNS = 128,
+  SG_KDA_CHUNK_STEP_COLUMNS = 32,
+  // Grids up to this are enlarged so that columns can be split further.
+  SG_KDA_CHUNK_SPLIT_GRID = 1024,
 };
 
 // GPUs.

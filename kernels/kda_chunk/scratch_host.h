@@ -6,6 +6,8 @@
 #ifndef STEPGRAPH_KERNELS_KDA_CHUNK_SCRATCH_HOST_H_
 #define STEPGRAPH_KERNELS_KDA_CHUNK_SCRATCH_HOST_H_
 
+#include <stddef.h>
+
 #include "kernels/kda_chunk/params.h"
 
 enum {
@@ -23,6 +25,18 @@ typedef struct sg_kda_line_queue_t {
   int32_t count;
   int32_t next;
 } sg_kda_line_queue_t;
+
+// A tile of AMX's: 16 rows of 16 pairs of bf16.
+typedef uint32_t sg_amx_tile_t[16][16];
+
+enum { SG_AMX_DEPTHS = SG_KDA_DIM_MAX / 32 };
+
+// Operands in tiles, [2] a high part and a low one (advance_amx_host.h).
+typedef struct sg_kda_amx_scratch_t {
+  sg_amx_tile_t state[SG_KDA_CHUNK_SPLIT_COLUMNS / 16][SG_AMX_DEPTHS][2];
+  sg_amx_tile_t k_read[SG_AMX_DEPTHS][2];
+  sg_amx_tile_t q_read[SG_AMX_DEPTHS][2];
+} sg_kda_amx_scratch_t;
 
 // Rows, here, are the tokens of one block. Arrays are multiples of 64 bytes,
 // so that vectors of them are aligned.
@@ -57,8 +71,12 @@ typedef struct sg_kda_scan_scratch_t {
   // the output. The width is that of the widest panel.
   float delta[SG_KDA_BLOCK_TOKENS * SG_KDA_CHUNK_SPLIT_COLUMNS];
   float out[SG_KDA_BLOCK_TOKENS * SG_KDA_CHUNK_SPLIT_COLUMNS];
+  // Not used by other instruction sets.
+  sg_kda_amx_scratch_t amx;
   // Those of the block after this one.
   sg_kda_line_queue_t queue;
 } sg_kda_scan_scratch_t;
+_Static_assert(offsetof(sg_kda_scan_scratch_t, queue) % 64 == 0,
+               "vectors and rows of tiles do not cross cache lines");
 
 #endif  // STEPGRAPH_KERNELS_KDA_CHUNK_SCRATCH_HOST_H_

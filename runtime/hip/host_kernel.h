@@ -16,6 +16,8 @@ typedef struct sg_host_block_t {
   uint32_t grid;
   // Threads a block that the launch asked for; the host runs one.
   uint32_t threads;
+  // Workers that take blocks of this launch, at least 1.
+  uint32_t workers;
   // Scratch of this block, aligned to 64 bytes, with undefined contents: what
   // the launch asked for as dynamic shared memory.
   void* shared;

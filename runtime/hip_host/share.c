@@ -75,6 +75,7 @@ static void run_block(const sg_host_kernel_launch_t* launch, uint32_t index,
       .index = index,
       .grid = launch->grid,
       .threads = launch->block[0] * launch->block[1] * launch->block[2],
+      .workers = (uint32_t)scratch_count,
       .shared = scratch->shared + SG_HOST_SHARED_BYTES - aligned_bytes,
       .shared_bytes = launch->shared_bytes};
   if (sg_host_runtime.poison) memset(block.shared, 0xFF, aligned_bytes);

@@ -23,6 +23,7 @@ static inline void run_blocks(const sg_host_kernel_t* kernel,
         .index = order == BLOCKS_FORWARD ? i : grid - 1 - i,
         .grid = grid,
         .threads = 1,
+        .workers = 1,
     };
     kernel->run_block(params, &block);
   }

@@ -183,8 +183,22 @@ static void test_kda_grids_come_from_capacities(void** state) {
   sg_kda_chunk_plan_t plan;
   assert_ok(
       sg__kda_chunk_configure(&kda_host_target, /*layer=*/3, &args, &plan));
-  assert_int_equal(plan.launches[0].grid, 5 * 2);
+  // 64 columns of v can be split in two.
+  assert_int_equal(args.geometry->value_dim, 64);
+  assert_int_equal(plan.launches[0].grid, 5 * 2 * 2);
   assert_int_equal(plan.launches[0].layer, 3);
+  args.capacity = (sg_batch_capacity_t){
+      .tokens = 1000, .sequences = 300, .chunks = 700 / 64 + 300};
+  assert_ok(
+      sg__kda_chunk_configure(&kda_host_target, /*layer=*/3, &args, &plan));
+  assert_int_equal(plan.launches[0].grid, SG_KDA_CHUNK_SPLIT_GRID);
+  args.capacity = (sg_batch_capacity_t){
+      .tokens = 1000, .sequences = 700, .chunks = 300 / 64 + 700};
+  assert_ok(
+      sg__kda_chunk_configure(&kda_host_target, /*layer=*/3, &args, &plan));
+  assert_int_equal(plan.launches[0].grid, 700 * 2);
+  args.capacity = (sg_batch_capacity_t){
+      .tokens = 1000, .sequences = 5, .chunks = 995 / 64 + 5};
   sg_kda_recurrent_plan_t decode;
   assert_ok(sg__kda_recurrent_configure(&kda_host_target, /*layer=*/3, &args,
                                         &decode));
