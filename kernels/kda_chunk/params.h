@@ -68,8 +68,10 @@ enum {
   // Most and fewest columns of the state that one block of the scan carries.
   SG_KDA_CHUNK_SPLIT_COLUMNS = 128,
   SG_KDA_CHUNK_STEP_COLUMNS = 32,
+  // Blocks of the scan for one sequence and head at most.
+  SG_KDA_CHUNK_STEPS_MOST = SG_KDA_DIM_MAX / SG_KDA_CHUNK_STEP_COLUMNS,
   // Grids up to this are enlarged so that columns can be split further.
-  SG_KDA_CHUNK_SPLIT_GRID = 1024,
+  SG_KDA_CHUNK_SPLIT_GRID = 256,
 };
 
 // GPUs.

@@ -23,25 +23,26 @@ typedef struct sg_kda_share_t {
 // Into how many shares to split the columns of each of |items| sequences and
 // heads, so that |workers| are done soonest. In columns' time, operands cost as
 // much as 4/3 of SG_KDA_CHUNK_STEP_COLUMNS. All shares fit |grid|.
-static inline int32_t sg_kda_choose_splits(int32_t value_dim, uint64_t items,
-                                           uint64_t workers, uint64_t grid) {
-  const uint64_t steps = ((uint64_t)value_dim + SG_KDA_CHUNK_STEP_COLUMNS - 1) /
-                         SG_KDA_CHUNK_STEP_COLUMNS;
-  const uint64_t steps_most =
+static inline uint32_t sg_kda_choose_splits(uint32_t value_dim, uint32_t items,
+                                            uint32_t workers, uint32_t grid) {
+  const uint32_t steps =
+      (value_dim + SG_KDA_CHUNK_STEP_COLUMNS - 1) / SG_KDA_CHUNK_STEP_COLUMNS;
+  const uint32_t steps_most =
       SG_KDA_CHUNK_SPLIT_COLUMNS / SG_KDA_CHUNK_STEP_COLUMNS;
-  const uint64_t least = (steps + steps_most - 1) / steps_most;
-  uint64_t best = least;
+  const uint32_t least = (steps + steps_most - 1) / steps_most;
+  uint32_t best = least;
   uint64_t best_time = UINT64_MAX;
-  for (uint64_t splits = least; splits <= steps; ++splits) {
-    if (splits > least && items * splits > grid) break;
-    const uint64_t rounds = (items * splits + workers - 1) / workers;
-    const uint64_t time = rounds * (4 + 3 * ((steps + splits - 1) / splits));
+  for (uint32_t splits = least; splits <= steps; ++splits) {
+    if (splits > least && items > grid / splits) break;
+    const uint32_t rounds = (items * splits + workers - 1) / workers;
+    const uint32_t columns = (steps + splits - 1) / splits;
+    const uint64_t time = (uint64_t)rounds * (4 + 3 * columns);
     if (time < best_time) {
       best = splits;
       best_time = time;
     }
   }
-  return (int32_t)best;
+  return best;
 }
 
 // Whether there is a share for |block|.
@@ -49,12 +50,15 @@ static inline bool sg_kda_find_share(const sg_kda_params_t* params,
                                      const sg_host_block_t* block,
                                      sg_kda_share_t* out_share) {
   const sg_batch_counts_t* counts = params->counts;
-  const uint64_t value_heads = (uint64_t)params->value_heads;
-  const uint64_t items =
-      (uint64_t)(counts->sequence_count - counts->decode_count) * value_heads;
-  const uint32_t splits = (uint32_t)sg_kda_choose_splits(
-      params->value_dim, items, block->workers, block->grid);
-  const uint64_t item = block->index / splits;
+  const uint32_t value_heads = (uint32_t)params->value_heads;
+  const uint32_t items =
+      (uint32_t)(counts->sequence_count - counts->decode_count) * value_heads;
+  // Most blocks of a step of decodes, or of few sequences at a large capacity,
+  // end here.
+  if (block->index / SG_KDA_CHUNK_STEPS_MOST >= items) return false;
+  const uint32_t splits = sg_kda_choose_splits(
+      (uint32_t)params->value_dim, items, block->workers, block->grid);
+  const uint32_t item = block->index / splits;
   if (item >= items) return false;
   const int32_t step = SG_KDA_CHUNK_STEP_COLUMNS;
   const int32_t steps = (params->value_dim + step - 1) / step;

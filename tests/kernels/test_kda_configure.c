@@ -188,7 +188,7 @@ static void test_kda_grids_come_from_capacities(void** state) {
   assert_int_equal(plan.launches[0].grid, 5 * 2 * 2);
   assert_int_equal(plan.launches[0].layer, 3);
   args.capacity = (sg_batch_capacity_t){
-      .tokens = 1000, .sequences = 300, .chunks = 700 / 64 + 300};
+      .tokens = 1000, .sequences = 100, .chunks = 900 / 64 + 100};
   assert_ok(
       sg__kda_chunk_configure(&kda_host_target, /*layer=*/3, &args, &plan));
   assert_int_equal(plan.launches[0].grid, SG_KDA_CHUNK_SPLIT_GRID);
