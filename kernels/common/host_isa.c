@@ -8,6 +8,7 @@
 #include "kernels/common/host_compiler.h"
 
 #if defined(SG_HOST_HAS_AMX)
+#include <cpuid.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,10 +20,14 @@ static bool request_tiles(void) {
   return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 
+// Bits of Intel's manual, volume 2A, CPUID leaf 7. Not all compilers have names
+// for them.
 static bool has_amx(void) {
-  return __builtin_cpu_supports("amx-tile") &&
-         __builtin_cpu_supports("amx-bf16") &&
-         __builtin_cpu_supports("avx512bf16") &&
+  enum { TILE = 1 << 24, TILE_BF16 = 1 << 22, AVX512_BF16 = 1 << 5 };
+  unsigned a, b, c, d, a_1, unused;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+  if (!__get_cpuid_count(7, 1, &a_1, &unused, &unused, &unused)) return false;
+  return (d & TILE) != 0 && (d & TILE_BF16) != 0 && (a_1 & AVX512_BF16) != 0 &&
          sg__host_isa_available(SG_HOST_ISA_AVX512) && request_tiles();
 }
 
@@ -65,19 +70,14 @@ bool sg__host_isa_available(sg_host_isa_t isa) {
              __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512dq") &&
              __builtin_cpu_supports("avx512vl");
-#else
-    case SG_HOST_ISA_AVX2:
-    case SG_HOST_ISA_AVX512:
-      return false;
 #endif
-    case SG_HOST_ISA_AMX:
 #if defined(SG_HOST_HAS_AMX)
+    case SG_HOST_ISA_AMX:
       return has_amx_once();
-#else
-      return false;
 #endif
+    default:
+      return false;
   }
-  return false;
 }
 
 sg_host_isa_t sg__host_isa_best(void) {
