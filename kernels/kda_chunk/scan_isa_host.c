@@ -18,7 +18,7 @@
 #include <assert.h>
 
 #include "kernels/common/host_symbol.h"
-#if defined(__AMX_BF16__)
+#if defined(SG_HOST_FOR_AMX)
 #include "kernels/kda_chunk/advance_amx_host.h"
 #else
 #include "kernels/kda_chunk/advance_host.h"
@@ -135,7 +135,7 @@ static void zero_sequence(const sg_kda_scan_t* scan, int64_t first_token,
 
 void SG_HOST_SYMBOL(sg__kda_chunk_scan_run)(const void* params_pointer,
                                             const sg_host_block_t* block);
-#if defined(__AMX_BF16__)
+#if defined(SG_HOST_FOR_AMX)
 void sg__kda_chunk_scan_run_avx512(const void* params_pointer,
                                    const sg_host_block_t* block);
 #endif
@@ -144,7 +144,7 @@ void SG_HOST_SYMBOL(sg__kda_chunk_scan_run)(const void* params_pointer,
                                             const sg_host_block_t* block) {
   const sg_kda_chunk_params_t* params = params_pointer;
   const sg_kda_params_t* kda = &params->kda;
-#if defined(__AMX_BF16__)
+#if defined(SG_HOST_FOR_AMX)
   // The bits of fp32 and fp16 do not fit two bf16 numbers.
   if (kda->activation_dtype != SG_DTYPE_BF16) {
     sg__kda_chunk_scan_run_avx512(params_pointer, block);
