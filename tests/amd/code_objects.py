@@ -9,7 +9,8 @@ import subprocess
 class Tools:
     """LLVM's binary tools, all of one version."""
 
-    def __init__(self, objcopy, bundler, readelf, objdump):
+    def __init__(self, clang, objcopy, bundler, readelf, objdump):
+        self.clang = clang
         self.objcopy = objcopy
         self.bundler = bundler
         self.readelf = readelf
@@ -20,8 +21,9 @@ class Tools:
         prefix = os.environ.get("STEPGRAPH_LLVM_BIN", "")
         suffix = os.environ.get("STEPGRAPH_LLVM_SUFFIX", "")
         name = lambda tool: os.path.join(prefix, tool + suffix)
-        return Tools(name("llvm-objcopy"), name("clang-offload-bundler"),
-                     name("llvm-readelf"), name("llvm-objdump"))
+        return Tools(name("clang"), name("llvm-objcopy"),
+                     name("clang-offload-bundler"), name("llvm-readelf"),
+                     name("llvm-objdump"))
 
 
 def run(*command):
@@ -42,8 +44,8 @@ def extract(tools, fat_object, target, folder):
 
 
 def kernels_of(tools, path):
-    """Metadata of the kernels by name: integers by key, and hidden arguments
-    by kind."""
+    """Metadata of the kernels by name: integers by key, hidden arguments by
+    kind, and the bytes of the others as "params_size"."""
     kernels = {}
     fields = {}
     for line in run(tools.readelf, "--notes", path).splitlines():
@@ -57,6 +59,8 @@ def kernels_of(tools, path):
             fields["last_offset"] = int(value)
         elif key == "value_kind" and value.startswith("hidden_"):
             fields[value] = fields["last_offset"]
+        elif key == "value_kind":
+            fields["params_size"] = fields["last_offset"] + fields["size"]
         elif key == "name" and line.startswith("    .name"):
             kernels[value] = fields
         elif value.isdigit():
@@ -79,7 +83,8 @@ def disassembly_of(tools, path):
 
 def cache_controls_of(tools, path):
     """Addresses of the instructions that write back or drop caches."""
-    pattern = re.compile(r"\s+buffer_(?:wbl2|inv)\b.*// ([0-9A-F]+):")
+    pattern = re.compile(
+        r"\s+buffer_(?:wbl2|invl2|inv|wbinvl1_vol)\b.*// ([0-9A-F]+):")
     return [int(match.group(1), 16)
             for line in run(tools.objdump, "-d", path).splitlines()
             if (match := pattern.match(line))]

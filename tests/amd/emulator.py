@@ -10,6 +10,7 @@ import mmap
 import os
 import struct
 import sys
+import tempfile
 
 import code_objects
 
@@ -32,6 +33,9 @@ def load_emulator():
     sys.path.insert(0, os.environ["STEPGRAPH_CDNA_EMULATOR"])
     from test.mockgpu.amd import emu
     reserve_lds(emu)
+    use_whole_registers(emu)
+    refuse_modifiers(emu)
+    return_from_atomics(emu)
     return emu.run_asm
 
 
@@ -51,6 +55,52 @@ def reserve_lds(emu):
 
     make.reserve = reserve  # it lives as long as the function
     emu.Buffer = make
+
+
+def use_whole_registers(emu):
+    """Makes registers 128 to 255 operands of 16-bit instructions. The emulator
+    takes such a number for the upper half of the register 128 below, which is
+    how RDNA3 encodes halves; CDNA's encoding has no halves."""
+    constant = emu._c
+    callers = "_load_vsrc0", "_compile_vop12", "_compile_vopc", "get_cmp_bit"
+
+    def make(value, *arguments):
+        # What it compares numbers with, alone and behind 256 other operands.
+        if value in (128, 384) and sys._getframe(1).f_code.co_name in callers:
+            value = 1 << 16
+        return constant(value, *arguments)
+
+    emu._c = make
+
+
+def refuse_modifiers(emu):
+    """Stops at sub-dword instructions with modifiers, which the emulator
+    ignores: negated, absolute or scaled operands, results that are clamped or
+    whose sign is extended."""
+    compile_sdwa = emu._compile_sdwa
+
+    def checked(instruction, context):
+        for name in ("src0_neg", "src0_abs", "src1_neg", "src1_abs", "omod",
+                     "clmp"):
+            assert not getattr(instruction, name, 0), f"{name} is ignored"
+        assert getattr(instruction, "dst_unused", 0) != 1, "sign is ignored"
+        return compile_sdwa(instruction, context)
+
+    for kind, handler in emu._INST_HANDLERS.items():
+        if handler is compile_sdwa:
+            emu._INST_HANDLERS[kind] = checked
+
+
+def return_from_atomics(emu):
+    """Makes atomics return what was in memory where they have to: the emulator
+    looks for the bit under the name that RDNA has for it."""
+    attribute = emu._iattr
+
+    def read(instruction, name, *default):
+        return attribute(instruction, "sc0" if name == "glc" else name,
+                         *default)
+
+    emu._iattr = read
 
 
 class CodeObject:
@@ -91,9 +141,18 @@ class CodeObject:
                 text = elf[names + name:elf.index(b"\0", names + name)]
                 yield text.decode(), value
 
+    def _user_registers(self, descriptor, arguments):
+        """The first scalar registers, as far as the kernel needs them: the
+        address of its arguments, on gfx90a behind that of scratch memory."""
+        properties, = struct.unpack_from("<H", self.memory, descriptor + 56)
+        assert properties & 0x1e == 8, "other registers than the arguments'"
+        scratch = [0] * 4 if properties & 1 else []
+        return scratch + [arguments & 0xffffffff, arguments >> 32]
+
     def launch(self, run_asm, name, grid, block, shared_bytes, params):
         """Runs |grid| blocks of |block| threads with the struct |params|."""
         kernel = self.kernels[name]
+        assert len(params) == kernel["params_size"], "params.h has changed"
         descriptor = self.symbols[name + ".kd"]
         fixed_lds, scratch = struct.unpack_from("<II", self.memory, descriptor)
         entry, = struct.unpack_from("<q", self.memory, descriptor + 16)
@@ -108,7 +167,42 @@ class CodeObject:
             if kind in kernel:
                 struct.pack_into(form, arguments, kernel[kind], value)
         buffer = (ctypes.c_char * len(arguments)).from_buffer(arguments)
+        address = ctypes.addressof(buffer)
         error = run_asm(self.base + descriptor + entry, self.size, grid, 1, 1,
-                        block, 1, 1, ctypes.addressof(buffer), rsrc2, scratch,
-                        "cdna")
+                        block, 1, 1, address, rsrc2, scratch, "cdna",
+                        self._user_registers(descriptor, address))
         assert error == 0, f"{name}: the emulator returned {error}"
+
+
+class Kernels:
+    """Those of the device objects |names| in the folder |objects|."""
+
+    def __init__(self, objects, target, names, folder):
+        tools = code_objects.Tools.from_environment()
+        self.run_asm = load_emulator()
+        self.loaded = {}
+        for name in names:
+            path = code_objects.extract(
+                tools, f"{objects}/kernels_{name}.hip.o", target, folder)
+            loaded = CodeObject(tools, path)
+            self.loaded.update((kernel, loaded) for kernel in loaded.kernels)
+
+    def launch(self, start, grid, block, params, shared_bytes=0):
+        """Launches the one kernel whose name starts with |start|."""
+        name, = [name for name in self.loaded if name.startswith(start)]
+        self.loaded[name].launch(self.run_asm, name, grid, block, shared_bytes,
+                                 params)
+
+
+def run_tests(names, tests):
+    """Exit code of a program with the arguments FOLDER_OF_DEVICE_OBJECTS and
+    TARGET that calls |tests| with the kernels of the device objects |names|."""
+    if not available():
+        print("STEPGRAPH_CDNA_EMULATOR is not set: skipped")
+        return 77
+    with tempfile.TemporaryDirectory() as folder:
+        kernels = Kernels(sys.argv[1], sys.argv[2], names, folder)
+        for test in tests:
+            test(kernels)
+            print(f"{test.__name__} ok", flush=True)
+    return 0

@@ -2,39 +2,21 @@
 """batch_ingest, chunk_metadata, step_done, short_conv and gated_norm for AMD
 in the emulator, against models of them. Exit code 77 means skipped.
 
-usage: test_emulated_batch.py FOLDER_OF_DEVICE_OBJECTS
+usage: test_emulated_batch.py FOLDER_OF_DEVICE_OBJECTS TARGET
 """
 
 import struct
 import sys
-import tempfile
 
 import numpy as np
 
-import code_objects
 import emulator
 from kda_reference import sigmoid
 
-TARGET = "gfx942"
 COUNTS = "<6iq"
 (FIRST_OFFSET, DECREASING, TOKEN_COUNT, SLOT_RANGE, DUPLICATE, PHASE, TABLES,
  COMPUTED) = 3, 4, 5, 6, 7, 8, 9, 10
 STALE, SEQUENCE_COUNT = 1, 2
-
-
-class Kernels:
-    def __init__(self, objects, folder):
-        self.tools = code_objects.Tools.from_environment()
-        self.run_asm = emulator.load_emulator()
-        self.objects, self.folder, self.loaded = objects, folder, {}
-
-    def launch(self, name, grid, block, params):
-        if name not in self.loaded:
-            path = code_objects.extract(
-                self.tools, f"{self.objects}/kernels_{name}_{name}.hip.o",
-                TARGET, self.folder)
-            self.loaded[name] = emulator.CodeObject(self.tools, path)
-        self.loaded[name].launch(self.run_asm, name, grid, block, 0, params)
 
 
 def at(array):
@@ -48,12 +30,14 @@ class Batch:
     SEQUENCES, TOKENS, SLOTS, NULL, CHUNK = 40, 200, 50, 2, 16
 
     def __init__(self, lens, computed=None, slots=None, content=0, given=None,
-                 wide=False):
+                 wide=False, alone=False):
         self.n = len(lens)
         self.loc = np.cumsum([0] + lens).astype(np.int64)
         self.computed = np.array(computed or [0] * self.n, np.int32)
         self.slots = np.array(slots or range(3, 3 + self.n), np.int32)
         self.content, self.given, self.wide = content, given, wide
+        # Whether the op has to make the counts that it starts from.
+        self.alone = alone
 
     def chunks(self, decodes):
         return [0 if n < decodes else int(-(-(self.loc[n + 1] - self.loc[n])
@@ -129,13 +113,19 @@ def run_metadata(kernels, batch, stamps):
     if batch.given:
         offsets[:batch.n + 1] = batch.given[0]
         indices[:len(batch.given[1])] = batch.given[1]
-    counts = bytearray(struct.pack(COUNTS, batch.n, -5, -5, -5, 0, -5, 0))
+    before = -5 if batch.alone else 0
+    counts = bytearray(struct.pack(COUNTS, before or batch.n, -5, -5, -5,
+                                   before, -5, 0))
     memory = np.frombuffer(counts, np.uint8)
+    real = np.array([batch.n], np.int32)
+    # A full batch may leave its count to the capacity.
+    counted = batch.alone and batch.n < capacity
     kernels.launch("chunk_metadata", 1, 1024, struct.pack(
-        "<8Q10i", at(memory), at(loc), at(copy) if batch.wide else 0,
+        "<9Q10i", at(memory), at(loc), at(copy) if batch.wide else 0,
         at(computed), at(slots), at(indices), at(offsets), at(stamps),
-        capacity, batch.TOKENS, 64, batch.CHUNK, batch.SLOTS, batch.NULL,
-        batch.content, 8 if batch.wide else 4, 1 if batch.given else 0, 0))
+        at(real) if counted else 0, capacity, batch.TOKENS, 64, batch.CHUNK,
+        batch.SLOTS, batch.NULL, batch.content, 8 if batch.wide else 4,
+        1 if batch.given else 0, 1 if batch.alone else 0))
     found = struct.unpack(COUNTS, counts)
     assert not stamps.any(), "stamps are left over"
     fault = batch.fault()
@@ -161,6 +151,9 @@ def metadata_batches():
     yield Batch([1, 1, 0, 17, 0, 64, 1], [4, 2, 0, 0, 3, 9, 9])
     yield Batch([1] * 40, [1] * 40, content=1)
     yield Batch([16, 17, 15], wide=True)
+    yield Batch([1, 0, 20], [2, 0, 0], alone=True)
+    yield Batch([2] * 40, alone=True)
+    yield Batch([3, 4], slots=[7, 7], alone=True)
     yield Batch([3, 4, 5, 6], slots=[7, 8, 8, 7])
     yield Batch([3, 0, 5, 6], slots=[7, 7, 8, 7])
     yield Batch([3, 4, 5], slots=[2, 2, -1])
@@ -333,18 +326,9 @@ def test_gated_norm(kernels):
     assert not y[tokens:].any()
 
 
-def main():
-    if not emulator.available():
-        print("STEPGRAPH_CDNA_EMULATOR is not set: skipped")
-        return 77
-    with tempfile.TemporaryDirectory() as folder:
-        kernels = Kernels(sys.argv[1], folder)
-        for test in (test_ingest_and_done, test_gated_norm, test_short_conv,
-                     test_metadata):
-            test(kernels)
-            print(f"{test.__name__} ok", flush=True)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(emulator.run_tests(
+        [f"{op}_{op}" for op in ("batch_ingest", "chunk_metadata", "gated_norm",
+                                 "short_conv", "step_done")],
+        [test_ingest_and_done, test_gated_norm, test_short_conv,
+         test_metadata]))

@@ -2,20 +2,17 @@
 """The KDA kernels for AMD in the emulator against the recurrence in double
 precision. Whatever kernels must not read is NaN; exit code 77 means skipped.
 
-usage: test_emulated_kda.py FOLDER_OF_DEVICE_OBJECTS
+usage: test_emulated_kda.py FOLDER_OF_DEVICE_OBJECTS TARGET
 """
 
 import struct
 import sys
-import tempfile
 
 import numpy as np
 
-import code_objects
 import emulator
 import kda_reference as kda
 
-TARGET = "gfx942"
 NAN_BITS = 0xff
 SPARE_TOKENS, SLOT_PADDING = 3, 16
 
@@ -131,29 +128,10 @@ def key_class(case):
     return 4 if case.key_dim <= 64 else 8 if case.key_dim <= 128 else 16
 
 
-class Kernels:
-    def __init__(self, objects, folder):
-        tools = code_objects.Tools.from_environment()
-        self.run_asm = emulator.load_emulator()
-        self.loaded = {}
-        for op in ("kda_recurrent_kda_recurrent", "kda_chunk_prepare",
-                   "kda_chunk_scan"):
-            path = code_objects.extract(
-                tools, f"{objects}/kernels_{op}.hip.o", TARGET, folder)
-            loaded = emulator.CodeObject(tools, path)
-            for name in loaded.kernels:
-                self.loaded[name] = loaded
-
-    def launch(self, start, grid, block, shared, params):
-        name, = [name for name in self.loaded if name.startswith(start)]
-        self.loaded[name].launch(self.run_asm, name, grid, block, shared,
-                                 params)
-
-
 def run_step(kernels, run):
     """kda_recurrent, then kda_chunk; grids are smaller than the work."""
     case = run.case
-    kernels.launch(f"_Z13kda_recurrentILi{key_class(case) // 2}E", 3, 128, 0,
+    kernels.launch(f"_Z13kda_recurrentILi{key_class(case) // 2}E", 3, 128,
                    run.params())
     tiles = key_class(case)
     element = 2 if case.dtype == kda.BF16 and case.l2norm else 4
@@ -167,9 +145,9 @@ def run_step(kernels, run):
     waves = tiles * 16 // 64
     region = max(panel, 3 * 1024 * tiles)
     kind = f"ILi{tiles}E" + ("9sg_fp16_t" if element == 2 else "f")
-    kernels.launch(f"_Z17kda_chunk_prepare{kind}", 3, tiles * 16,
-                   region + waves * 2176 + 2304, params)
-    kernels.launch(f"_Z14kda_chunk_scan{kind}", 2, 128, panel, params)
+    kernels.launch(f"_Z17kda_chunk_prepare{kind}", 3, tiles * 16, params,
+                   region + waves * 2176 + 2304)
+    kernels.launch(f"_Z14kda_chunk_scan{kind}", 2, 128, params, panel)
 
 
 # Of outputs and states. bf16: half a unit of the outputs is 2^-9; panels are of
@@ -201,25 +179,21 @@ CASES = [
 ]
 
 
-def main():
-    if not emulator.available():
-        print("STEPGRAPH_CDNA_EMULATOR is not set: skipped")
-        return 77
+def test_kda(kernels):
     failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        kernels = Kernels(sys.argv[1], folder)
-        for name, case in CASES:
-            run = Run(case)
-            run_step(kernels, run)
-            run.check_untouched()
-            errors = run.errors()
-            good = all(e <= limit for e, limit in
-                       zip(errors, LIMITS[case.dtype]))
-            failed += not good
-            print(f"{name:12} o {errors[0]:.2e} state {errors[1]:.2e} "
-                  f"{'ok' if good else 'FAILED'}", flush=True)
-    return 1 if failed else 0
+    for name, case in CASES:
+        run = Run(case)
+        run_step(kernels, run)
+        run.check_untouched()
+        errors = run.errors()
+        good = all(e <= limit for e, limit in zip(errors, LIMITS[case.dtype]))
+        failed += not good
+        print(f"{name:12} o {errors[0]:.2e} state {errors[1]:.2e} "
+              f"{'ok' if good else 'FAILED'}", flush=True)
+    assert failed == 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(emulator.run_tests(
+        ["kda_recurrent_kda_recurrent", "kda_chunk_prepare", "kda_chunk_scan"],
+        [test_kda]))
