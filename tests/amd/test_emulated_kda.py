@@ -120,8 +120,9 @@ class Run:
 
 
 def relative(found, expected):
+    """Where nothing but zeros is expected, the norm of what was found."""
     norm = np.linalg.norm(expected)
-    return np.linalg.norm(found - expected) / norm if norm else 0.0
+    return np.linalg.norm(found - expected) / (norm or 1.0)
 
 
 def key_class(case):
@@ -193,7 +194,19 @@ def test_kda(kernels):
     assert failed == 0
 
 
+def test_fault(kernels):
+    """With a fault no state changes, and the outputs are zero."""
+    run = Run(kda.Case([1, 20], [3, 0]))
+    run.counts[:] = np.frombuffer(struct.pack("<6iq", 2, 0, 0, 0, 6, 1, 9),
+                                  np.uint8)
+    run_step(kernels, run)
+    width = run.case.value_heads * run.case.value_dim
+    assert not run.o[:, :width].any()
+    assert (run.o[:, width:].copy().view(np.uint8) == NAN_BITS).all()
+    assert run.state.tobytes() == run.before.tobytes()
+
+
 if __name__ == "__main__":
     sys.exit(emulator.run_tests(
         ["kda_recurrent_kda_recurrent", "kda_chunk_prepare", "kda_chunk_scan"],
-        [test_kda]))
+        [test_fault, test_kda]))
