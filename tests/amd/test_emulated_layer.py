@@ -24,8 +24,7 @@ def at(array):
 
 def make_counts(sequences, tokens, error):
     return np.frombuffer(bytearray(struct.pack(
-        "<6iq", sequences, 0 if error else tokens, 0, 0, error, -1, 0)),
-        np.uint8)
+        "<6iq", sequences, tokens, 0, 0, error, -1, 0)), np.uint8)
 
 
 def random_rows(random, shape, spare, dtype):
@@ -50,15 +49,17 @@ def check_close(rows, dtype, expected, terms):
 
 
 def test_short_conv(kernels):
-    for dtype, width, error in ((FP32, 4, 0), (BF16, 3, 0), (FP16, 2, 0),
-                                (FP32, 4, 6)):
-        run_short_conv(kernels, dtype, width, error)
+    # A grid of one block takes the tiles in order, of two does not.
+    for dtype, width, grid, error in ((FP32, 4, 1, 0), (BF16, 3, 2, 0),
+                                      (FP16, 2, 1, 0), (FP32, 4, 2, 6)):
+        run_short_conv(kernels, dtype, width, grid, error)
 
 
-def run_short_conv(kernels, dtype, width, error):
+def run_short_conv(kernels, dtype, width, grid, error):
     random = np.random.default_rng(3)
     channels = 32
-    lens, computed, slots = [1, 13, 0, 2, 9], [4, 0, 1, 3, 2], [3, 1, 2, 4, -1]
+    # Sequence 3 starts with the last row of a tile of 8.
+    lens, computed, slots = [1, 14, 0, 5, 6], [4, 0, 1, 3, 2], [3, 1, 2, 4, -1]
     tokens = sum(lens)
     x, inputs = random_rows(random, (tokens, channels), 4, dtype)
     weight = random.standard_normal((channels, width)).astype(np.float32)
@@ -71,7 +72,7 @@ def run_short_conv(kernels, dtype, width, error):
     loc = np.cumsum([0] + lens).astype(np.int32)
     counts = make_counts(len(lens), tokens, error)
     lengths = np.array(computed, np.int32), np.array(slots, np.int32)
-    kernels.launch("short_conv", 2, 256, struct.pack(
+    kernels.launch("short_conv", grid, 256, struct.pack(
         "<8Q3q6i", at(counts), at(loc), at(lengths[0]), at(lengths[1]), at(x),
         at(weight), at(cache), at(y), channels, channels,
         (width - 1) * channels, channels, width, dtype, 0, 8, 256))
