@@ -15,6 +15,7 @@ import code_objects
 
 LDS_BYTES = {"gfx90a": 64 << 10, "gfx942": 64 << 10, "gfx950": 160 << 10}
 SIMDS, WAVE, REGISTERS, GRANULE = 4, 64, 512, 8
+SIMD_WAVES = 8
 
 
 def panel_bytes(tiles, element):
@@ -70,7 +71,7 @@ def expectations():
 def workgroups_by_registers(kernel, threads):
     # Accumulation registers come out of the same file.
     used = -(-max(kernel["vgpr_count"], 1) // GRANULE) * GRANULE
-    waves = REGISTERS // used * SIMDS
+    waves = min(REGISTERS // used, SIMD_WAVES) * SIMDS
     return waves // (threads // WAVE)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 import emulator
 import kda_reference as kda
+from check_code_objects import panel_bytes, prepare_lds
 
 NAN_BITS = 0xff
 SPARE_TOKENS, SLOT_PADDING = 3, 16
@@ -136,18 +137,16 @@ def run_step(kernels, run):
                    run.params())
     tiles = key_class(case)
     element = 2 if case.dtype == kda.BF16 and case.l2norm else 4
-    panel = (3 * tiles + 2) * 256 * element + tiles * 64
+    panel = panel_bytes(tiles, element)
     panels = poisoned((max(run.chunk_count, 1) * case.value_heads
                        * (case.chunk_size // 16) * panel + 16) // 4, kda.FP32)
     address = (panels.ctypes.data + 15) // 16 * 16
     params = run.params() + struct.pack(
         "<3Q2i", run.indices.ctypes.data, run.offsets.ctypes.data, address,
         case.chunk_size, -(-case.value_dim // 32))
-    waves = tiles * 16 // 64
-    region = max(panel, 3 * 1024 * tiles)
     kind = f"ILi{tiles}E" + ("9sg_fp16_t" if element == 2 else "f")
     kernels.launch(f"_Z17kda_chunk_prepare{kind}", 3, tiles * 16, params,
-                   region + waves * 2176 + 2304)
+                   prepare_lds(tiles, element))
     kernels.launch(f"_Z14kda_chunk_scan{kind}", 2, 128, params, panel)
 
 
