@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches kernels of a gfx942 or gfx950 code object in tinygrad's emulator.
+"""Launches kernels of a gfx90a, gfx942 or gfx950 code object in tinygrad's
+emulator.
 
 The emulator interprets CDNA instructions and works on this process's memory.
 STEPGRAPH_CDNA_EMULATOR names the root of a tinygrad tree.
