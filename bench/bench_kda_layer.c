@@ -22,11 +22,19 @@
 #include "runtime/hip/error.h"
 #include "runtime/hip_host/hip_host.h"
 
+enum { HEADS = 32 };
+
 static const bench_case_t all_cases[] = {
-    {"decode-1", 1, 1},    {"decode-8", 8, 1}, {"decode-64", 64, 1},
-    {"1x64", 1, 64},       {"1x256", 1, 256},  {"1x512", 1, 512},
-    {"1x1024", 1, 1024},   {"4x256", 4, 256},  {"1x4096", 1, 4096},
-    {"1x16384", 1, 16384},
+    BENCH_CASE("decode-1", HEADS, 1, 1),
+    BENCH_CASE("decode-8", HEADS, 8, 1),
+    BENCH_CASE("decode-64", HEADS, 64, 1),
+    BENCH_CASE("1x64", HEADS, 1, 64),
+    BENCH_CASE("1x256", HEADS, 1, 256),
+    BENCH_CASE("1x512", HEADS, 1, 512),
+    BENCH_CASE("1x1024", HEADS, 1, 1024),
+    BENCH_CASE("4x256", HEADS, 4, 256),
+    BENCH_CASE("1x4096", HEADS, 1, 4096),
+    BENCH_CASE("1x16384", HEADS, 1, 16384),
 };
 
 enum {
@@ -227,7 +235,7 @@ static void write_head(sg_json_writer_t* writer, const options_t* options) {
   sg_json_writer_key(writer, "repeats");
   sg_json_writer_int64(writer, options->repeats);
   sg_json_writer_key(writer, "heads");
-  sg_json_writer_int64(writer, BENCH_HEADS);
+  sg_json_writer_int64(writer, HEADS);
   sg_json_writer_key(writer, "key_dim");
   sg_json_writer_int64(writer, BENCH_DIM);
   sg_json_writer_key(writer, "value_dim");

@@ -50,7 +50,7 @@ static struct ggml_tensor* tensor_of(ggml_kda_t* kda, int64_t width,
                                      const bench_case_t* shape, float low,
                                      float high) {
   struct ggml_tensor* tensor =
-      ggml_new_tensor_4d(kda->context, GGML_TYPE_F32, width, BENCH_HEADS,
+      ggml_new_tensor_4d(kda->context, GGML_TYPE_F32, width, shape->heads,
                          shape->tokens, shape->sequences);
   place(kda, tensor);
   fill(tensor, low, high);
@@ -62,7 +62,7 @@ static struct ggml_tensor* op_of(ggml_kda_t* kda, const bench_case_t* shape) {
   const float unit = sqrtf(3.0f / BENCH_DIM);
   struct ggml_tensor* state =
       ggml_new_tensor_4d(kda->context, GGML_TYPE_F32, BENCH_DIM, BENCH_DIM,
-                         BENCH_HEADS, shape->sequences);
+                         shape->heads, shape->sequences);
   place(kda, state);
   fill(state, -1.0f, 1.0f);
   struct ggml_tensor* op = ggml_gated_delta_net(
@@ -79,8 +79,9 @@ static struct ggml_tensor* op_of(ggml_kda_t* kda, const bench_case_t* shape) {
 // the state before and after.
 static size_t arena_bytes_of(const bench_case_t* shape) {
   const size_t rows =
-      (size_t)shape->tokens * (size_t)shape->sequences * BENCH_HEADS;
-  const size_t states = (size_t)shape->sequences * BENCH_HEADS * BENCH_DIM;
+      (size_t)shape->tokens * (size_t)shape->sequences * (size_t)shape->heads;
+  const size_t states =
+      (size_t)shape->sequences * (size_t)shape->heads * BENCH_DIM;
   return sizeof(float) * (BENCH_DIM * (5 * rows + 2 * states) + rows) +
          (size_t)8 * ALIGNMENT;
 }

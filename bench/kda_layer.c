@@ -11,26 +11,42 @@
 #include "kernels/random_fill/random_fill.h"
 #include "runtime/hip/error.h"
 
-static int32_t token_count(const bench_case_t* shape) {
-  return shape->sequences * shape->tokens;
+int32_t bench_case_tokens_of(const bench_case_t* shape, int32_t sequence) {
+  return shape->lens != NULL ? shape->lens[sequence] : shape->tokens;
 }
 
-static bool is_decode(const bench_case_t* shape) { return shape->tokens == 1; }
+int32_t bench_case_tokens_before(const bench_case_t* shape, int32_t sequence) {
+  int32_t tokens = 0;
+  for (int32_t n = 0; n < sequence; ++n) {
+    tokens += bench_case_tokens_of(shape, n);
+  }
+  return tokens;
+}
+
+int32_t bench_case_tokens(const bench_case_t* shape) {
+  return bench_case_tokens_before(shape, shape->sequences);
+}
+
+bool bench_case_is_decode(const bench_case_t* shape) {
+  return shape->tokens == 1;
+}
 
 static sg_batch_capacity_t capacity_of(const kda_layer_t* layer) {
-  const int32_t tokens = token_count(&layer->shape);
+  const bench_case_t* shape = &layer->shape;
+  const int32_t tokens = bench_case_tokens(shape) + shape->spare_tokens;
+  const int32_t sequences = shape->sequences + shape->spare_sequences;
   return (sg_batch_capacity_t){
       .tokens = tokens,
-      .sequences = layer->shape.sequences,
-      .chunks = (int32_t)sg_chunk_capacity(tokens, layer->shape.sequences,
+      .sequences = sequences,
+      .chunks = (int32_t)sg_chunk_capacity(tokens, sequences,
                                            layer->geometry.chunk_size),
   };
 }
 
 static sg_status_t allocate(kda_layer_t* layer) {
-  const size_t heads = BENCH_HEADS;
-  const size_t rows = (size_t)token_count(&layer->shape) * heads;
-  const size_t sequences = (size_t)layer->shape.sequences;
+  const size_t heads = (size_t)layer->shape.heads;
+  const size_t rows = (size_t)layer->args.capacity.tokens * heads;
+  const size_t sequences = (size_t)layer->args.capacity.sequences;
   const size_t chunks = (size_t)layer->args.capacity.chunks;
   size_t* bytes = layer->bytes;
   bytes[BENCH_Q] = bytes[BENCH_K] = bytes[BENCH_V] = 2 * rows * BENCH_DIM;
@@ -93,7 +109,8 @@ static sg_status_t upload(const kda_layer_t* layer, int32_t buffer,
   return sg_status_ok();
 }
 
-// |loc|, |lens|, |computed|, |slots| have room for all sequences and one more.
+// |loc|, |lens|, |computed|, |slots| have room for the capacity's sequences and
+// one more.
 static sg_status_t upload_tables(const kda_layer_t* layer, int32_t* loc,
                                  int32_t* lens, int32_t* computed,
                                  int32_t* slots, int32_t* chunk_indices,
@@ -101,8 +118,8 @@ static sg_status_t upload_tables(const kda_layer_t* layer, int32_t* loc,
   const bench_case_t* shape = &layer->shape;
   loc[0] = 0;
   for (int32_t n = 0; n < shape->sequences; ++n) {
-    lens[n] = shape->tokens;
-    loc[n + 1] = loc[n] + shape->tokens;
+    lens[n] = bench_case_tokens_of(shape, n);
+    loc[n + 1] = loc[n] + lens[n];
     computed[n] = 1;
     slots[n] = n;
   }
@@ -111,8 +128,8 @@ static sg_status_t upload_tables(const kda_layer_t* layer, int32_t* loc,
                                                chunk_indices, chunk_offsets);
   const sg_batch_counts_t counts = {
       .sequence_count = shape->sequences,
-      .token_count = token_count(shape),
-      .decode_count = is_decode(shape) ? shape->sequences : 0,
+      .token_count = bench_case_tokens(shape),
+      .decode_count = bench_case_is_decode(shape) ? shape->sequences : 0,
       .chunk_count = chunks,
       .error_sequence = -1,
   };
@@ -125,7 +142,7 @@ static sg_status_t upload_tables(const kda_layer_t* layer, int32_t* loc,
 }
 
 static sg_status_t make_tables(const kda_layer_t* layer) {
-  const size_t entries = (size_t)layer->shape.sequences + 1;
+  const size_t entries = (size_t)layer->args.capacity.sequences + 1;
   int32_t* words = calloc(4 * entries, sizeof(int32_t));
   int32_t* indices = calloc(1, layer->bytes[BENCH_CHUNK_INDICES] + 1);
   int64_t* offsets = calloc(entries, sizeof(int64_t));
@@ -142,7 +159,7 @@ static sg_status_t make_tables(const kda_layer_t* layer) {
 
 static void point_args(kda_layer_t* layer) {
   void** buffers = layer->buffers;
-  const int64_t width = BENCH_HEADS * BENCH_DIM;
+  const int64_t width = (int64_t)layer->shape.heads * BENCH_DIM;
   sg_kda_args_t* args = &layer->args;
   args->geometry = &layer->geometry;
   args->tables = (sg_batch_tables_t){
@@ -167,7 +184,7 @@ static void point_args(kda_layer_t* layer) {
       .k_row_stride = width,
       .v_row_stride = width,
       .g_row_stride = width,
-      .beta_row_stride = BENCH_HEADS,
+      .beta_row_stride = layer->shape.heads,
       .o_row_stride = width,
       .state_slot_stride = width * BENCH_DIM,
   };
@@ -180,8 +197,8 @@ sg_status_t kda_layer_initialize(const bench_case_t* shape,
   memset(out_layer, 0, sizeof(*out_layer));
   out_layer->shape = *shape;
   out_layer->geometry = (sg_kda_geometry_t){
-      .heads = BENCH_HEADS,
-      .value_heads = BENCH_HEADS,
+      .heads = shape->heads,
+      .value_heads = shape->heads,
       .key_dim = BENCH_DIM,
       .value_dim = BENCH_DIM,
       .conv_width = 4,
@@ -213,12 +230,14 @@ void kda_layer_deinitialize(kda_layer_t* layer) {
   if (layer->where.stream != NULL) (void)hipStreamDestroy(layer->where.stream);
 }
 
+sg_status_t kda_layer_enqueue(const kda_layer_t* layer) {
+  return bench_case_is_decode(&layer->shape)
+             ? sg_kda_recurrent_enqueue(&layer->where, &layer->args)
+             : sg_kda_chunk_enqueue(&layer->where, &layer->args);
+}
+
 sg_status_t kda_layer_run(const kda_layer_t* layer) {
-  if (is_decode(&layer->shape)) {
-    SG_RETURN_IF_ERROR(sg_kda_recurrent_enqueue(&layer->where, &layer->args));
-  } else {
-    SG_RETURN_IF_ERROR(sg_kda_chunk_enqueue(&layer->where, &layer->args));
-  }
+  SG_RETURN_IF_ERROR(kda_layer_enqueue(layer));
   return sg_status_from_hip(hipStreamSynchronize(layer->where.stream),
                             "hipStreamSynchronize");
 }

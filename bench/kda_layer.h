@@ -3,26 +3,46 @@
 // One KDA layer of a benchmark: the op of one batch, its tensors in device
 // memory filled with random numbers, and a stream to run it on.
 //
-// 32 heads, K = V = 128, bf16, L2 norm, sigmoid betas, a lower bound of -5 on
-// the gates (Kimi-K3's); every sequence continues from a state.
+// K = V = 128, bf16, L2 norm, sigmoid betas, a lower bound of -5 on the gates
+// (Kimi-K3's); every sequence continues from a state.
 
 #ifndef STEPGRAPH_BENCH_KDA_LAYER_H_
 #define STEPGRAPH_BENCH_KDA_LAYER_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernels/common/kda_args.h"
 #include "runtime/base/status.h"
 #include "runtime/hip/launch.h"
 
-enum { BENCH_HEADS = 32, BENCH_DIM = 128 };
+enum { BENCH_DIM = 128 };
 
 typedef struct bench_case_t {
   const char* name;
+  int32_t heads;
   int32_t sequences;
   // Of each sequence. With 1 the sequences are decodes.
   int32_t tokens;
+  // Of sequences of different lengths, instead of |tokens|; else NULL.
+  const int32_t* lens;
+  // What the capacities that the op is enqueued for have beyond the batch.
+  int32_t spare_tokens;
+  int32_t spare_sequences;
 } bench_case_t;
+
+// For tables of cases with sequences of the same length.
+#define BENCH_CASE(name_, heads_, sequences_, tokens_)       \
+  {                                                          \
+    .name = (name_), .heads = (heads_), .tokens = (tokens_), \
+    .sequences = (sequences_)                                \
+  }
+
+int32_t bench_case_tokens_of(const bench_case_t* shape, int32_t sequence);
+// Of all sequences before |sequence|.
+int32_t bench_case_tokens_before(const bench_case_t* shape, int32_t sequence);
+int32_t bench_case_tokens(const bench_case_t* shape);
+bool bench_case_is_decode(const bench_case_t* shape);
 
 // What stands in device memory. Tensors come first, in the order that they are
 // filled with seeds in.
@@ -60,6 +80,8 @@ SG_MUST_USE sg_status_t kda_layer_initialize(const bench_case_t* shape,
                                              kda_layer_t* out_layer);
 void kda_layer_deinitialize(kda_layer_t* layer);
 
+// Puts the op on the layer's stream.
+SG_MUST_USE sg_status_t kda_layer_enqueue(const kda_layer_t* layer);
 // Runs the op once and waits for it.
 SG_MUST_USE sg_status_t kda_layer_run(const kda_layer_t* layer);
 

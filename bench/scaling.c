@@ -9,9 +9,14 @@
 #include "bench/samples.h"
 #include "bench/timing.h"
 
+enum { HEADS = 32 };
+
 static const bench_case_t cases[] = {
-    {"1x512", 1, 512},   {"1x1024", 1, 1024},   {"4x256", 4, 256},
-    {"1x4096", 1, 4096}, {"1x16384", 1, 16384},
+    BENCH_CASE("1x512", HEADS, 1, 512),
+    BENCH_CASE("1x1024", HEADS, 1, 1024),
+    BENCH_CASE("4x256", HEADS, 4, 256),
+    BENCH_CASE("1x4096", HEADS, 1, 4096),
+    BENCH_CASE("1x16384", HEADS, 1, 16384),
 };
 
 enum {
