@@ -65,6 +65,11 @@ SG_DEVICE uint32_t sg_from_below(uint32_t value, int32_t distance) {
       ((sg_lane() - distance) & 63) << 2, (int32_t)value);
 }
 
+// Whether |condition| holds in any lane of the wave.
+SG_DEVICE bool sg_wave_any(bool condition) {
+  return __builtin_amdgcn_ballot_w64(condition) != 0;
+}
+
 // 2^x with an error below 1.5 units in the last place; 0 where the result
 // would be below 2^-126.
 SG_DEVICE float sg_exp2(float x) {
@@ -73,6 +78,13 @@ SG_DEVICE float sg_exp2(float x) {
 // 1 / x and 1 / sqrt(x), errors below 1 unit in the last place.
 SG_DEVICE float sg_reciprocal(float x) { return __builtin_amdgcn_rcpf(x); }
 SG_DEVICE float sg_reciprocal_root(float x) { return __builtin_amdgcn_rsqf(x); }
+
+// The larger magnitude; not a number where one of them is none.
+SG_DEVICE float sg_larger(float a, float b) {
+  const uint32_t left = sg_bits_of(a) & 0x7fffffffu;
+  const uint32_t right = sg_bits_of(b) & 0x7fffffffu;
+  return sg_float_of(left > right ? left : right);
+}
 
 // Round to nearest even.
 SG_DEVICE uint16_t sg_bf16_of(float value) {
@@ -83,6 +95,19 @@ SG_DEVICE uint32_t sg_bf16_pair_of(float low, float high) {
 }
 SG_DEVICE uint16_t sg_fp16_of(float value) {
   return __builtin_bit_cast(uint16_t, (_Float16)value);
+}
+SG_DEVICE uint32_t sg_fp16_pair_of(float low, float high) {
+  return (uint32_t)sg_fp16_of(high) << 16 | sg_fp16_of(low);
+}
+// The larger magnitudes of two pairs of fp16, whose signs are undefined; those
+// that are not numbers are larger than all others.
+SG_DEVICE uint32_t sg_fp16_pair_max(uint32_t a, uint32_t b) {
+  typedef uint16_t pair_t __attribute__((ext_vector_type(2)));
+  const uint32_t magnitudes = 0x7fff7fffu;
+  return __builtin_bit_cast(
+      uint32_t,
+      __builtin_elementwise_max(__builtin_bit_cast(pair_t, a & magnitudes),
+                                __builtin_bit_cast(pair_t, b & magnitudes)));
 }
 SG_DEVICE float sg_float_of_fp16(uint16_t bits) {
   return (float)__builtin_bit_cast(_Float16, bits);
@@ -127,7 +152,14 @@ SG_DEVICE void sg_store_16_once(void* address, sg_float4_t value) {
 enum {
   SG_TILE_VALUES = 4,  // elements that a lane holds
   SG_TILE_RUN = 4,     // of which so many are neighbours in a row
+  SG_TILE_ROWS = 1,    // rows that they are in
 };
+
+// Which of its rows a lane's element |i| is in.
+SG_DEVICE int32_t sg_tile_row_index(int32_t i) {
+  (void)i;
+  return 0;
+}
 
 SG_DEVICE int32_t sg_tile_row(int32_t i) {
   (void)i;
@@ -142,9 +174,40 @@ SG_DEVICE int32_t sg_tile_index(int32_t row, int32_t column) {
   return (((column >> 2) << 4) + row) * 4 + (column & 3);
 }
 
+// The largest of the lanes that have elements of the same rows.
+SG_DEVICE uint32_t sg_tile_row_max(uint32_t value) {
+  uint32_t other = sg_exchange(value, 16);
+  value = other > value ? other : value;
+  other = sg_exchange(value, 32);
+  return other > value ? other : value;
+}
+// Four columns that lie together in a packed tile: column |i| of the fours.
+SG_DEVICE int32_t sg_tile_quad_column(int32_t quad, int32_t i) {
+  return quad * 4 + i;
+}
+// Which of its elements in a packed tile is a lane's element |i|.
+SG_DEVICE int32_t sg_tile_packed(int32_t i) { return i; }
+
 typedef struct sg_tile_t {
   float value[SG_TILE_VALUES];
 } sg_tile_t;
+
+SG_DEVICE void sg_tile_multiply_fp16(sg_tile_t* sum, const uint32_t* left,
+                                     const uint32_t* right) {
+#if defined(__HIP_DEVICE_COMPILE__)
+  typedef _Float16 half4_t __attribute__((ext_vector_type(4)));
+  typedef uint32_t pairs_t __attribute__((ext_vector_type(2)));
+  const pairs_t a = {left[0], left[1]};
+  const pairs_t b = {right[0], right[1]};
+  sg_float4_t c = {sum->value[0], sum->value[1], sum->value[2], sum->value[3]};
+  c = __builtin_amdgcn_mfma_f32_16x16x16f16(__builtin_bit_cast(half4_t, b),
+                                            __builtin_bit_cast(half4_t, a), c,
+                                            0, 0, 0);
+  for (int32_t i = 0; i < 4; ++i) sum->value[i] = c[i];
+#else
+  (void)sum, (void)left, (void)right;
+#endif
+}
 
 SG_DEVICE void sg_tile_multiply_fp32(sg_tile_t* sum, const float* left,
                                      const float* right) {
@@ -159,15 +222,10 @@ SG_DEVICE void sg_tile_multiply_fp32(sg_tile_t* sum, const float* left,
 #endif
 }
 
-// Products of fp16 operands take fp32 ones as they are: only these instructions
-// have the range of the state and its bits.
+// There is no faster product of the range of fp32.
 SG_DEVICE float sg_tile_round(float value) { return value; }
 SG_DEVICE void sg_tile_multiply_rounded(sg_tile_t* sum, const float* left,
                                         const float* right) {
-  sg_tile_multiply_fp32(sum, left, right);
-}
-SG_DEVICE void sg_tile_accumulate_rounded(sg_tile_t* sum, const float* left,
-                                          const float* right) {
   sg_tile_multiply_fp32(sum, left, right);
 }
 
@@ -187,6 +245,9 @@ struct sg_stream_t {
   unsigned char* shared;
   sg_float4_t ahead[SHARE];
 
+  // Before anything else, once a kernel.
+  SG_DEVICE_MEMBER void open(unsigned char* memory) { shared = memory; }
+
   SG_DEVICE_MEMBER void fetch(const unsigned char* panel) {
     const sg_float4_t* source = (const sg_float4_t*)panel;
 #pragma unroll
@@ -196,18 +257,16 @@ struct sg_stream_t {
     }
   }
 
-  // |panels| yields the panel of a number below |count|.
+  // |panels| yields one panel after the other, |count| in all.
   template <typename panels_t>
-  SG_DEVICE_MEMBER void start(unsigned char* memory, const panels_t& panels,
-                              int32_t count) {
-    shared = memory;
-    if (count > 0) fetch(panels(0));
+  SG_DEVICE_MEMBER void start(panels_t* panels, int32_t count) {
+    if (count > 0) fetch(panels->next());
   }
 
-  // Panel |number| in shared memory; what was returned before is overwritten.
+  // The next panel, |left| are still to come including it, in shared memory;
+  // what was returned before is overwritten.
   template <typename panels_t>
-  SG_DEVICE_MEMBER const unsigned char* next(const panels_t& panels,
-                                             int32_t number, int32_t count) {
+  SG_DEVICE_MEMBER const unsigned char* next(panels_t* panels, int32_t left) {
     sg_block_barrier();
     sg_float4_t* target = (sg_float4_t*)shared;
 #pragma unroll
@@ -216,7 +275,7 @@ struct sg_stream_t {
       if (piece < PIECES) target[piece] = ahead[i];
     }
     sg_block_barrier();
-    if (number + 1 < count) fetch(panels(number + 1));
+    if (left > 1) fetch(panels->next());
     return shared;
   }
 };

@@ -50,17 +50,30 @@ SG_DEVICE float sg_softplus(float x) {
   return (x > 0.0f ? x : 0.0f) + (magnitude > 87.0f ? 0.0f : tail);
 }
 
+// 2^exponent, 0 below -126; |exponent| is at most 127.
+SG_DEVICE float sg_power_of_two(int32_t exponent) {
+  return sg_float_of((uint32_t)(exponent > -127 ? exponent + 127 : 0) << 23);
+}
+
 SG_DEVICE float sg_float_of_bf16(uint16_t bits) {
   return sg_float_of((uint32_t)bits << 16);
 }
 
-// Elements of tensors whose dtype is known when the kernel runs.
+// Elements of tensors whose dtype is known when the kernel runs, as they are in
+// memory: what is loaded ahead of its use must not be computed with before.
+SG_DEVICE uint32_t sg_load_bits(int32_t dtype, const void* tensor,
+                                int64_t offset) {
+  return dtype == SG_DTYPE_FP32 ? ((const uint32_t*)tensor)[offset]
+                                : ((const uint16_t*)tensor)[offset];
+}
+SG_DEVICE float sg_element_of_bits(int32_t dtype, uint32_t bits) {
+  if (dtype == SG_DTYPE_FP32) return sg_float_of(bits);
+  return dtype == SG_DTYPE_BF16 ? sg_float_of_bf16((uint16_t)bits)
+                                : sg_float_of_fp16((uint16_t)bits);
+}
 SG_DEVICE float sg_load_element(int32_t dtype, const void* tensor,
                                 int64_t offset) {
-  if (dtype == SG_DTYPE_FP32) return ((const float*)tensor)[offset];
-  const uint16_t bits = ((const uint16_t*)tensor)[offset];
-  return dtype == SG_DTYPE_BF16 ? sg_float_of_bf16(bits)
-                                : sg_float_of_fp16(bits);
+  return sg_element_of_bits(dtype, sg_load_bits(dtype, tensor, offset));
 }
 
 SG_DEVICE void sg_store_element(int32_t dtype, void* tensor, int64_t offset,

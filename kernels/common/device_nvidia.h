@@ -39,6 +39,11 @@ SG_DEVICE uint32_t sg_from_below(uint32_t value, int32_t distance) {
   return __shfl_up_sync(0xffffffffu, value, (uint32_t)distance);
 }
 
+// Whether |condition| holds in any lane of the wave.
+SG_DEVICE bool sg_wave_any(bool condition) {
+  return __any_sync(0xffffffffu, condition) != 0;
+}
+
 // 2^x with an error of 2 units in the last place; 0 where the result would be
 // below 2^-126.
 SG_DEVICE float sg_exp2(float x) {
@@ -58,6 +63,15 @@ SG_DEVICE float sg_reciprocal_root(float x) {
   return result;
 }
 
+// The larger magnitude; not a number where one of them is none.
+SG_DEVICE float sg_larger(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;"
+      : "=f"(result)
+      : "f"(__builtin_fabsf(a)), "f"(__builtin_fabsf(b)));
+  return result;
+}
+
 // Round to nearest even.
 SG_DEVICE uint16_t sg_bf16_of(float value) {
   uint16_t bits;
@@ -73,6 +87,18 @@ SG_DEVICE uint16_t sg_fp16_of(float value) {
   uint16_t bits;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
   return bits;
+}
+SG_DEVICE uint32_t sg_fp16_pair_of(float low, float high) {
+  uint32_t pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+// The larger magnitudes of two pairs of fp16, whose signs are undefined; those
+// that are not numbers are larger than all others.
+SG_DEVICE uint32_t sg_fp16_pair_max(uint32_t a, uint32_t b) {
+  uint32_t most;
+  asm("max.NaN.xorsign.abs.f16x2 %0, %1, %2;" : "=r"(most) : "r"(a), "r"(b));
+  return most;
 }
 SG_DEVICE float sg_float_of_fp16(uint16_t bits) {
   float value;
@@ -122,7 +148,11 @@ SG_DEVICE void sg_store_16_once(void* address, sg_float4_t value) {
 enum {
   SG_TILE_VALUES = 8,  // elements that a lane holds
   SG_TILE_RUN = 2,     // of which so many are neighbours in a row
+  SG_TILE_ROWS = 2,    // rows that they are in
 };
+
+// Which of its rows a lane's element |i| is in.
+SG_DEVICE int32_t sg_tile_row_index(int32_t i) { return (i >> 1) & 1; }
 
 SG_DEVICE int32_t sg_tile_row(int32_t i) {
   return (sg_lane() >> 2) + ((i & 2) << 2);
@@ -131,15 +161,49 @@ SG_DEVICE int32_t sg_tile_column(int32_t i) {
   return ((sg_lane() & 3) << 1) + (i & 1) + ((i & 4) << 1);
 }
 // Where element (row, column) stands among the 256 of a packed tile: lanes
-// follow each other, each with its elements.
+// follow each other, each with its elements, those of a row together as the
+// instructions want them of a right operand.
 SG_DEVICE int32_t sg_tile_index(int32_t row, int32_t column) {
   const int32_t lane = ((row & 7) << 2) + ((column & 7) >> 1);
-  return lane * 8 + (column & 1) + ((row >> 3) << 1) + ((column >> 3) << 2);
+  return lane * 8 + (column & 1) + ((column >> 3) << 1) + ((row >> 3) << 2);
+}
+// Four columns that lie together in a packed tile: column |i| of the fours.
+SG_DEVICE int32_t sg_tile_quad_column(int32_t quad, int32_t i) {
+  return quad * 2 + (i & 1) + ((i & 2) << 2);
+}
+// Which of its elements in a packed tile is a lane's element |i|.
+SG_DEVICE int32_t sg_tile_packed(int32_t i) {
+  return (i & 1) + ((i & 4) >> 1) + ((i & 2) << 1);
 }
 
+// The largest of the lanes that have elements of the same rows.
+SG_DEVICE uint32_t sg_tile_row_max(uint32_t value) {
+  uint32_t other = sg_exchange(value, 1);
+  value = other > value ? other : value;
+  other = sg_exchange(value, 2);
+  return other > value ? other : value;
+}
 typedef struct sg_tile_t {
   float value[SG_TILE_VALUES];
 } sg_tile_t;
+
+SG_DEVICE void sg_mma_fp16(float* c, uint32_t a0, uint32_t a1, uint32_t a2,
+                           uint32_t a3, uint32_t b0, uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+// |left| as in a sum, |right| as in a packed tile. The first half of the sum's
+// columns, then the second.
+SG_DEVICE void sg_tile_multiply_fp16(sg_tile_t* sum, const uint32_t* left,
+                                     const uint32_t* right) {
+  sg_mma_fp16(sum->value, left[0], left[1], left[2], left[3], right[0],
+              right[1]);
+  sg_mma_fp16(sum->value + 4, left[0], left[1], left[2], left[3], right[2],
+              right[3]);
+}
 
 SG_DEVICE void sg_mma_tf32(float* c, uint32_t a0, uint32_t a1, uint32_t a2,
                            uint32_t a3, uint32_t b0, uint32_t b1) {
@@ -167,9 +231,11 @@ SG_DEVICE uint32_t sg_tf32_of(float value) {
   return bits;
 }
 
-// What sg_tile_multiply_rounded takes: tf32, with 11 significant bits.
+// What sg_tile_multiply_rounded takes: tf32, with 11 significant bits. The
+// instructions leave out the other 13. |value| is finite and rounds to no more
+// than that.
 SG_DEVICE float sg_tile_round(float value) {
-  return sg_float_of(sg_tf32_of(value));
+  return sg_float_of(sg_bits_of(value) + 0x1000u);
 }
 SG_DEVICE void sg_tile_multiply_rounded(sg_tile_t* sum, const float* left,
                                         const float* right) {
@@ -181,14 +247,6 @@ SG_DEVICE void sg_tile_multiply_rounded(sg_tile_t* sum, const float* left,
   }
   sg_tile_multiply_tf32(sum->value, a, b);
 }
-SG_DEVICE void sg_tile_accumulate_rounded(sg_tile_t* sum, const float* left,
-                                          const float* right) {
-  sg_tile_t product = {};
-  sg_tile_multiply_rounded(&product, left, right);
-#pragma unroll
-  for (int32_t i = 0; i < 8; ++i) sum->value[i] += product.value[i];
-}
-
 // value = high + low to 22 bits, both numbers of 11.
 SG_DEVICE void sg_split_tf32(float value, uint32_t* high, uint32_t* low) {
   *high = sg_tf32_of(value);
@@ -224,53 +282,87 @@ enum {
   SG_STREAM_STAGES = 3,
 };
 
-// Panels of |BYTES| bytes, in order, copied by |THREADS| threads while those
-// before are worked on.
+// Panels of |BYTES| bytes, in order, copied by the bulk copy engine while those
+// before are worked on. A stage's mbarrier completes a phase whenever a panel
+// has arrived; stages and phases go on from one sequence of panels to the next.
 template <int32_t BYTES, int32_t THREADS>
 struct sg_stream_t {
-  unsigned char* shared;
+  uint32_t memory;  // addresses of shared memory
+  uint32_t barriers;
+  int32_t read_stage;
+  int32_t write_stage;
+  uint32_t phase;
 
-  SG_DEVICE_MEMBER unsigned char* stage(int32_t number) const {
-    return shared + (number % SG_STREAM_STAGES) * BYTES;
-  }
-
-  // Commits a group of copies even when there is nothing left to copy, so
-  // that groups number panels.
-  template <typename panels_t>
-  SG_DEVICE_MEMBER void fetch(const panels_t& panels, int32_t number,
-                              int32_t count) {
-    if (number < count) {
-      const unsigned char* source = panels(number);
-      const uint32_t target = (uint32_t)__cvta_generic_to_shared(stage(number));
-      for (int32_t i = sg_thread() * 16; i < BYTES; i += THREADS * 16) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+  // Before anything else, once a kernel.
+  SG_DEVICE_MEMBER void open(unsigned char* shared) {
+    SG_SHARED uint64_t storage[SG_STREAM_STAGES];
+    memory = (uint32_t)__cvta_generic_to_shared(shared);
+    barriers = (uint32_t)__cvta_generic_to_shared(storage);
+    // Kept, not made again from special registers whenever they are used.
+    asm volatile("" : "+r"(memory), "+r"(barriers));
+    read_stage = write_stage = 0;
+    phase = 0;
+    if (sg_thread() == 0) {
+      for (uint32_t i = 0; i < SG_STREAM_STAGES; ++i) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;"
                      :
-                     : "r"(target + (uint32_t)i), "l"(source + i)
+                     : "r"(barriers + 8 * i)
                      : "memory");
       }
+      asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     }
-    asm volatile("cp.async.commit_group;" ::: "memory");
-  }
-
-  // |panels| yields the panel of a number below |count|.
-  template <typename panels_t>
-  SG_DEVICE_MEMBER void start(unsigned char* memory, const panels_t& panels,
-                              int32_t count) {
-    shared = memory;
-    for (int32_t i = 0; i + 1 < SG_STREAM_STAGES; ++i) fetch(panels, i, count);
-  }
-
-  // Panel |number| in shared memory; what was returned before is overwritten.
-  template <typename panels_t>
-  SG_DEVICE_MEMBER const unsigned char* next(const panels_t& panels,
-                                             int32_t number, int32_t count) {
-    asm volatile("cp.async.wait_group %0;"
-                 :
-                 : "n"(SG_STREAM_STAGES - 2)
-                 : "memory");
     sg_block_barrier();
-    fetch(panels, number + SG_STREAM_STAGES - 1, count);
-    return stage(number);
+  }
+
+  template <typename panels_t>
+  SG_DEVICE_MEMBER void fetch(panels_t* panels) {
+    const unsigned char* source = panels->next();
+    if (sg_thread() == 0) {
+      const uint32_t barrier = barriers + 8u * (uint32_t)write_stage;
+      asm volatile(
+          "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %3;"
+          "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+          "[%1], [%2], %3, [%0];"
+          :
+          : "r"(barrier), "r"(memory + (uint32_t)(write_stage * BYTES)),
+            "l"(source), "n"(BYTES)
+          : "memory");
+    }
+    write_stage = write_stage + 1 < SG_STREAM_STAGES ? write_stage + 1 : 0;
+  }
+
+  SG_DEVICE_MEMBER void wait(void) {
+    uint32_t arrived;
+    do {
+      asm volatile(
+          "{ .reg .pred p; "
+          "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
+          "selp.u32 %0, 1, 0, p; }"
+          : "=r"(arrived)
+          : "r"(barriers + 8u * (uint32_t)read_stage), "r"(phase)
+          : "memory");
+    } while (arrived == 0);
+  }
+
+  // |panels| yields one panel after the other, |count| in all.
+  template <typename panels_t>
+  SG_DEVICE_MEMBER void start(panels_t* panels, int32_t count) {
+    for (int32_t i = 0; i + 1 < SG_STREAM_STAGES && i < count; ++i) {
+      fetch(panels);
+    }
+  }
+
+  // The next panel, |left| are still to come including it, in shared memory;
+  // what was returned before is overwritten.
+  template <typename panels_t>
+  SG_DEVICE_MEMBER const unsigned char* next(panels_t* panels, int32_t left) {
+    const uint32_t panel = memory + (uint32_t)(read_stage * BYTES);
+    wait();
+    read_stage = read_stage + 1 < SG_STREAM_STAGES ? read_stage + 1 : 0;
+    phase ^= read_stage == 0 ? 1u : 0u;
+    sg_block_barrier();
+    if (left >= SG_STREAM_STAGES) fetch(panels);
+    return (const unsigned char*)__cvta_shared_to_generic(panel);
   }
 };
 

@@ -14,22 +14,30 @@
 enum { SG_TILE = 16, SG_TILE_ELEMENTS = 256 };
 
 // Types of elements in memory. Products of fp16 operands are one pass of the
-// matrix unit: elements from memory are exact in it, sums that become operands
-// have at least as many bits as fp16 and the range of fp32. Products of fp32
-// operands are as exact as fp32 arithmetic, give or take a factor of 4.
+// matrix unit; sums become such operands by rounding, within the range of fp16.
+// Products of fp32 operands are as exact as fp32 arithmetic, give or take a
+// factor of 4.
 typedef struct sg_fp16_t {
   uint16_t bits;
 } sg_fp16_t;
-
-template <typename element_t>
-struct sg_operand_t {
-  float value[SG_TILE_VALUES];
-} __attribute__((aligned(16)));
 
 SG_DEVICE void sg_element_set(sg_fp16_t* element, float value) {
   element->bits = sg_fp16_of(value);
 }
 SG_DEVICE void sg_element_set(float* element, float value) { *element = value; }
+
+// Four elements that lie together.
+SG_DEVICE void sg_quad_set(sg_fp16_t* elements, const float values[4]) {
+  typedef struct words_t {
+    uint32_t pair[2];
+  } __attribute__((aligned(8))) words_t;
+  *(words_t*)elements = {{sg_fp16_pair_of(values[0], values[1]),
+                          sg_fp16_pair_of(values[2], values[3])}};
+}
+SG_DEVICE void sg_quad_set(float* elements, const float values[4]) {
+  const sg_float4_t quad = {values[0], values[1], values[2], values[3]};
+  *(sg_float4_t*)elements = quad;
+}
 
 SG_DEVICE sg_tile_t sg_tile_zero(void) {
   sg_tile_t tile;
@@ -38,91 +46,119 @@ SG_DEVICE sg_tile_t sg_tile_zero(void) {
   return tile;
 }
 
-SG_DEVICE void sg_operand_from(const sg_tile_t& tile,
-                               sg_operand_t<sg_fp16_t>* out_operand) {
+// Adds up sums of the same products.
+template <int32_t COUNT>
+SG_DEVICE sg_tile_t sg_tile_total(const sg_tile_t sums[COUNT]) {
+  sg_tile_t total = sums[0];
 #pragma unroll
-  for (int32_t i = 0; i < SG_TILE_VALUES; ++i) {
-    out_operand->value[i] = sg_tile_round(tile.value[i]);
+  for (int32_t j = 1; j < COUNT; ++j) {
+#pragma unroll
+    for (int32_t i = 0; i < SG_TILE_VALUES; ++i) {
+      total.value[i] += sums[j].value[i];
+    }
+  }
+  return total;
+}
+
+// Left operands of fp16 are made of sums, right ones come from memory; those of
+// fp32 are either.
+template <typename element_t>
+struct sg_left_t;
+template <>
+struct sg_left_t<sg_fp16_t> {
+  uint32_t pair[SG_TILE_VALUES / 2];
+};
+template <>
+struct sg_left_t<float> {
+  float value[SG_TILE_VALUES];
+};
+template <typename element_t>
+struct sg_right_t;
+template <>
+struct sg_right_t<sg_fp16_t> {
+  uint32_t pair[SG_TILE_VALUES / 2];
+} __attribute__((aligned(SG_TILE_VALUES * 2)));
+template <>
+struct sg_right_t<float> {
+  float value[SG_TILE_VALUES];
+};
+
+SG_DEVICE void sg_left_from(const sg_tile_t& tile,
+                            sg_left_t<sg_fp16_t>* out_left) {
+#pragma unroll
+  for (int32_t i = 0; i < SG_TILE_VALUES; i += 2) {
+    out_left->pair[i / 2] = sg_fp16_pair_of(tile.value[i], tile.value[i + 1]);
   }
 }
-SG_DEVICE void sg_operand_from(const sg_tile_t& tile,
-                               sg_operand_t<float>* out_operand) {
+SG_DEVICE void sg_left_from(const sg_tile_t& tile, sg_left_t<float>* out_left) {
 #pragma unroll
   for (int32_t i = 0; i < SG_TILE_VALUES; ++i) {
-    out_operand->value[i] = tile.value[i];
+    out_left->value[i] = tile.value[i];
   }
 }
 
-// A lane's elements of a packed tile of fp16.
-typedef struct sg_half_tile_t {
-  uint32_t pair[SG_TILE_VALUES / 2];
-} __attribute__((aligned(SG_TILE_VALUES * 2))) sg_half_tile_t;
+// A lane's elements of a packed tile, as they are in memory.
+template <typename element_t>
+struct sg_packed_t {
+  element_t element[SG_TILE_VALUES];
+} __attribute__((aligned(SG_TILE_VALUES * sizeof(element_t) < 16
+                             ? SG_TILE_VALUES * sizeof(element_t)
+                             : 16)));
 
 // |packed| is the first element of a packed tile.
-SG_DEVICE sg_operand_t<float> sg_operand_load(const float* packed) {
-  return *(const sg_operand_t<float>*)(packed + sg_lane() * SG_TILE_VALUES);
+SG_DEVICE sg_right_t<sg_fp16_t> sg_right_load(const sg_fp16_t* packed) {
+  return *(const sg_right_t<sg_fp16_t>*)(packed + sg_lane() * SG_TILE_VALUES);
 }
-SG_DEVICE sg_operand_t<sg_fp16_t> sg_operand_load(const sg_fp16_t* packed) {
-  const sg_half_tile_t half =
-      *(const sg_half_tile_t*)(packed + sg_lane() * SG_TILE_VALUES);
-  sg_operand_t<sg_fp16_t> operand;
+SG_DEVICE sg_right_t<float> sg_right_load(const float* packed) {
+  const sg_packed_t<float> elements =
+      *(const sg_packed_t<float>*)(packed + sg_lane() * SG_TILE_VALUES);
+  sg_right_t<float> right;
 #pragma unroll
-  for (int32_t i = 0; i < SG_TILE_VALUES / 2; ++i) {
-    operand.value[2 * i] = sg_float_of_fp16((uint16_t)half.pair[i]);
-    operand.value[2 * i + 1] = sg_float_of_fp16((uint16_t)(half.pair[i] >> 16));
+  for (int32_t i = 0; i < SG_TILE_VALUES; ++i) {
+    right.value[i] = elements.element[sg_tile_packed(i)];
   }
-  return operand;
+  return right;
+}
+SG_DEVICE sg_left_t<float> sg_left_load(const float* packed) {
+  const sg_right_t<float> right = sg_right_load(packed);
+  sg_left_t<float> left;
+#pragma unroll
+  for (int32_t i = 0; i < SG_TILE_VALUES; ++i) left.value[i] = right.value[i];
+  return left;
 }
 
 // sum[r][c] += sum over k of left[r][k] * right[c][k].
 SG_DEVICE void sg_tile_multiply(sg_tile_t* sum,
-                                const sg_operand_t<sg_fp16_t>& left,
-                                const sg_operand_t<sg_fp16_t>& right) {
-  sg_tile_multiply_rounded(sum, left.value, right.value);
+                                const sg_left_t<sg_fp16_t>& left,
+                                const sg_right_t<sg_fp16_t>& right) {
+  sg_tile_multiply_fp16(sum, left.pair, right.pair);
 }
-SG_DEVICE void sg_tile_multiply(sg_tile_t* sum, const sg_operand_t<float>& left,
-                                const sg_operand_t<float>& right) {
+SG_DEVICE void sg_tile_multiply(sg_tile_t* sum, const sg_left_t<float>& left,
+                                const sg_right_t<float>& right) {
   sg_tile_multiply_fp32(sum, left.value, right.value);
 }
 
-// The same for a sum over a whole sequence, which is rounded to nearest: what a
-// matrix unit may cut off instead would add up.
-SG_DEVICE void sg_tile_accumulate(sg_tile_t* sum,
-                                  const sg_operand_t<sg_fp16_t>& left,
-                                  const sg_operand_t<sg_fp16_t>& right) {
-  sg_tile_accumulate_rounded(sum, left.value, right.value);
+// The same with left operands that need the range of fp32 and no more than the
+// bits of |element_t|.
+SG_DEVICE void sg_tile_multiply_wide(sg_tile_t* sum, const sg_tile_t& left,
+                                     const sg_right_t<sg_fp16_t>& right) {
+  float a[SG_TILE_VALUES], b[SG_TILE_VALUES];
+#pragma unroll
+  for (int32_t i = 0; i < SG_TILE_VALUES; ++i) {
+    const int32_t at = sg_tile_packed(i);
+    a[i] = sg_tile_round(left.value[i]);
+    b[i] = sg_float_of_fp16((uint16_t)(right.pair[at / 2] >> at % 2 * 16));
+  }
+  sg_tile_multiply_rounded(sum, a, b);
 }
-SG_DEVICE void sg_tile_accumulate(sg_tile_t* sum,
-                                  const sg_operand_t<float>& left,
-                                  const sg_operand_t<float>& right) {
+SG_DEVICE void sg_tile_multiply_wide(sg_tile_t* sum, const sg_tile_t& left,
+                                     const sg_right_t<float>& right) {
   sg_tile_multiply_fp32(sum, left.value, right.value);
 }
 
-// SG_TILE_RUN neighbours in a row, as they lie in memory of fp32 and of 16
-// bits.
+// SG_TILE_RUN neighbours in a row, as they lie in memory of fp32.
 typedef struct sg_run_t {
   float value[SG_TILE_RUN];
 } __attribute__((aligned(SG_TILE_RUN * 4))) sg_run_t;
-typedef struct sg_half_run_t {
-  uint32_t pair[SG_TILE_RUN / 2];
-} __attribute__((aligned(SG_TILE_RUN * 2))) sg_half_run_t;
-
-// Stores a run of activations as one word; |offset| is aligned to it.
-SG_DEVICE void sg_run_store(int32_t dtype, void* tensor, int64_t offset,
-                            const sg_run_t& run) {
-  if (dtype == SG_DTYPE_FP32) {
-    *(sg_run_t*)((float*)tensor + offset) = run;
-    return;
-  }
-  sg_half_run_t half;
-#pragma unroll
-  for (int32_t i = 0; i < SG_TILE_RUN; i += 2) {
-    const float low = run.value[i], high = run.value[i + 1];
-    half.pair[i / 2] = dtype == SG_DTYPE_BF16
-                           ? sg_bf16_pair_of(low, high)
-                           : (uint32_t)sg_fp16_of(high) << 16 | sg_fp16_of(low);
-  }
-  *(sg_half_run_t*)((uint16_t*)tensor + offset) = half;
-}
 
 #endif  // STEPGRAPH_KERNELS_COMMON_DEVICE_TILE_H_

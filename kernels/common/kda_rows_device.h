@@ -49,14 +49,21 @@ SG_DEVICE float sg_kda_beta(const sg_kda_params_t* p, int64_t token,
   return p->beta_kind == SG_BETA_DOUBLE_SIGMOID ? 2.0f * sigmoid : sigmoid;
 }
 
+SG_DEVICE int32_t sg_kda_gate_dtype(const sg_kda_params_t* p) {
+  return p->gate_kind == SG_GATE_GIVEN ? SG_DTYPE_FP32 : p->activation_dtype;
+}
+
+// Offset of a row of gates in their tensor.
+SG_DEVICE int64_t sg_kda_gate_offset(const sg_kda_params_t* p, int64_t token,
+                                     int32_t value_head) {
+  return token * p->g_row_stride + (int64_t)value_head * p->key_dim;
+}
+
 // Raw gate of one token and channel, as it is.
 SG_DEVICE float sg_kda_load_gate(const sg_kda_params_t* p, int64_t token,
                                  int32_t value_head, int32_t channel) {
-  const int32_t dtype =
-      p->gate_kind == SG_GATE_GIVEN ? SG_DTYPE_FP32 : p->activation_dtype;
-  return sg_load_element(
-      dtype, p->raw_g,
-      token * p->g_row_stride + (int64_t)value_head * p->key_dim + channel);
+  return sg_load_element(sg_kda_gate_dtype(p), p->raw_g,
+                         sg_kda_gate_offset(p, token, value_head) + channel);
 }
 
 // What the gates of one channel have in common.
@@ -77,19 +84,46 @@ SG_DEVICE sg_kda_channel_t sg_kda_load_channel(const sg_kda_params_t* p,
   return result;
 }
 
-// Base-2 log decay of a raw gate, in [SG_KDA_GATE_FLOOR, 0].
+// Base-2 log decays of raw gates by the kind of gate, without the floor.
+SG_DEVICE float sg_kda_softplus_decay(sg_kda_channel_t channel, float raw) {
+  return sg_softplus(raw + channel.bias) * channel.rate * -SG_LOG2_E;
+}
+SG_DEVICE float sg_kda_bound_decay(float lower_bound, sg_kda_channel_t channel,
+                                   float raw) {
+  return lower_bound * SG_LOG2_E *
+         sg_sigmoid(channel.rate * (raw + channel.bias));
+}
+
+// Base-2 log decays of |COUNT| raw gates of a channel, in
+// [SG_KDA_GATE_FLOOR, 0]. All at once, so that each waits for itself alone.
+template <int32_t COUNT>
+SG_DEVICE void sg_kda_log_decays(const sg_kda_params_t* p,
+                                 sg_kda_channel_t channel, float gates[COUNT]) {
+  if (p->gate_kind == SG_GATE_GIVEN) {
+#pragma unroll
+    for (int32_t i = 0; i < COUNT; ++i) gates[i] *= SG_LOG2_E;
+  } else if (p->gate_kind == SG_GATE_SOFTPLUS) {
+#pragma unroll
+    for (int32_t i = 0; i < COUNT; ++i) {
+      gates[i] = sg_kda_softplus_decay(channel, gates[i]);
+    }
+  } else {
+    const float bound = p->gate_lower_bound;
+#pragma unroll
+    for (int32_t i = 0; i < COUNT; ++i) {
+      gates[i] = sg_kda_bound_decay(bound, channel, gates[i]);
+    }
+  }
+#pragma unroll
+  for (int32_t i = 0; i < COUNT; ++i) {
+    gates[i] = gates[i] > SG_KDA_GATE_FLOOR ? gates[i] : SG_KDA_GATE_FLOOR;
+  }
+}
+
 SG_DEVICE float sg_kda_log_decay(const sg_kda_params_t* p,
                                  sg_kda_channel_t channel, float raw) {
-  float g;
-  if (p->gate_kind == SG_GATE_GIVEN) {
-    g = raw * SG_LOG2_E;
-  } else if (p->gate_kind == SG_GATE_SOFTPLUS) {
-    g = sg_softplus(raw + channel.bias) * channel.rate * -SG_LOG2_E;
-  } else {
-    const float bound = p->gate_lower_bound * SG_LOG2_E;
-    g = bound * sg_sigmoid(channel.rate * (raw + channel.bias));
-  }
-  return g > SG_KDA_GATE_FLOOR ? g : SG_KDA_GATE_FLOOR;
+  sg_kda_log_decays<1>(p, channel, &raw);
+  return raw;
 }
 
 // Tells the compiler what the dtype of activations is in a kernel whose

@@ -25,7 +25,7 @@
 //     prepare  AMD            2, 2, 1                 2, 1, 1
 //              NVIDIA         3, 3, 1                 2, 2, 1
 //     scan     AMD            4, 4, 2                 4, 2, 1
-//              NVIDIA         5, 5, 2                 4, 2, 1
+//              NVIDIA         5, 4, 2                 4, 2, 1
 //     prepare  items (chunk row, value head, 16 tokens); a thread a channel of
 //              key_dim, rounded up to those numbers
 //     scan     items (sequence, value head, 32 columns of v); 2 waves

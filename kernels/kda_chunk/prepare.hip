@@ -187,9 +187,9 @@ SG_DEVICE void multiply_scores(const float* operands,
 #pragma unroll
   for (int32_t i = 0; i < KEY_TILES / WAVES; ++i) {
     const float* tile = operands + (i * WAVES + sg_wave()) * SG_TILE_ELEMENTS;
-    const sg_operand_t<float> right = sg_operand_load(tile + 2 * SIZE);
-    sg_tile_multiply(&kk, sg_operand_load(tile), right);
-    sg_tile_multiply(&qk, sg_operand_load(tile + SIZE), right);
+    const sg_right_t<float> right = sg_right_load(tile + 2 * SIZE);
+    sg_tile_multiply(&kk, sg_left_load(tile), right);
+    sg_tile_multiply(&qk, sg_left_load(tile + SIZE), right);
   }
 #pragma unroll
   for (int32_t i = 0; i < SG_TILE_VALUES; ++i) {
@@ -251,7 +251,9 @@ SG_DEVICE void put_solve(const shared_type* shared, element_t* solve) {
 #pragma unroll
     for (int32_t s = 0; s < r; ++s) value -= shared->scores[0][r][s] * x[s];
     x[r] = value;
-    sg_element_set(&solve[sg_tile_index(r, column)], value * beta);
+    // What is zero stays so with a beta that is not a number.
+    sg_element_set(&solve[sg_tile_index(r, column)],
+                   r < column ? 0.0f : value * beta);
     sg_element_set(&solve[SG_TILE_ELEMENTS + sg_tile_index(r, column)],
                    shared->scores[1][r][column] * FACTOR<element_t>);
   }

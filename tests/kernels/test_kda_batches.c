@@ -126,9 +126,17 @@ static void test_kda_repeats_are_identical(void** state) {
   kda_inputs_deinitialize(&inputs);
 }
 
-// Replaces everything of tokens |first| and later.
+typedef enum poison_t {
+  POISON_VALUES = 0,
+  POISON_KEYS,
+  POISON_BETAS,
+  POISON_COUNT,
+} poison_t;
+
+// Replaces everything of tokens |first| and later, by what poisons whatever it
+// is multiplied into, zeros included.
 static void change_tokens(const kda_case_t* test, int64_t first,
-                          kda_inputs_t* inputs) {
+                          poison_t poison, kda_inputs_t* inputs) {
   const sg_kda_geometry_t* geometry = &test->geometry;
   const int64_t tokens = kda_case_tokens(test);
   const int64_t key_width = (int64_t)geometry->heads * geometry->key_dim;
@@ -137,46 +145,103 @@ static void change_tokens(const kda_case_t* test, int64_t first,
   for (int64_t i = first * key_width; i < tokens * key_width; ++i) {
     inputs->q[i] = kda_random_normal(&stream);
     inputs->k[i] = 50.0 * kda_random_normal(&stream);
+    if (poison == POISON_KEYS && i % 7 == 0) inputs->k[i] = (double)NAN;
   }
   for (int64_t i = first * heads * geometry->value_dim;
        i < tokens * heads * geometry->value_dim; ++i) {
-    // A value that poisons whatever it is multiplied into, zeros included.
-    inputs->v[i] = i % 3 == 0 ? (double)INFINITY : 1e30;
+    const bool poisoned = poison == POISON_VALUES && i % 3 == 0;
+    inputs->v[i] = poisoned ? (double)INFINITY : 1e30;
   }
   for (int64_t i = first * heads * geometry->key_dim;
        i < tokens * heads * geometry->key_dim; ++i) {
     inputs->raw_g[i] = i % 2 == 0 ? 1000.0 : -1000.0;
   }
   for (int64_t i = first * heads; i < tokens * heads; ++i) {
-    inputs->raw_beta[i] = 5.0;
+    inputs->raw_beta[i] = poison == POISON_BETAS ? (double)NAN : 5.0;
   }
+}
+
+static void check_later_tokens(const kda_case_t* test, poison_t poison) {
+  const int64_t changed[] = {1, 2, 7, 8, 15, 16, 17, 31, 63, 64, 100, 149};
+  kda_inputs_t inputs;
+  kda_run_t run;
+  kda_inputs_initialize(test, &inputs);
+  kda_run_initialize(test, &inputs, &run);
+  kda_run_step(&run);
+  for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); ++i) {
+    kda_inputs_t other_inputs;
+    kda_run_t other;
+    kda_inputs_initialize(test, &other_inputs);
+    change_tokens(test, changed[i], poison, &other_inputs);
+    kda_run_initialize(test, &other_inputs, &other);
+    kda_run_step(&other);
+    kda_check_same_outputs(&run, &other, changed[i]);
+    kda_run_deinitialize(&other);
+    kda_inputs_deinitialize(&other_inputs);
+  }
+  kda_run_deinitialize(&run);
+  kda_inputs_deinitialize(&inputs);
 }
 
 static void test_kda_later_tokens_do_not_change_outputs(void** state) {
   (void)state;
   const int32_t lens[] = {150};
-  const int64_t changed[] = {1, 2, 7, 8, 15, 16, 17, 31, 63, 64, 100, 149};
   for (int32_t kind = KDA_INPUTS_SOFT; kind <= KDA_INPUTS_HARD; ++kind) {
-    kda_case_t test = kda_case_of(1, lens);
-    test.inputs = (kda_inputs_kind_t)kind;
-    kda_inputs_t inputs;
-    kda_run_t run;
-    kda_inputs_initialize(&test, &inputs);
-    kda_run_initialize(&test, &inputs, &run);
-    kda_run_step(&run);
-    for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); ++i) {
-      kda_inputs_t other_inputs;
-      kda_run_t other;
-      kda_inputs_initialize(&test, &other_inputs);
-      change_tokens(&test, changed[i], &other_inputs);
-      kda_run_initialize(&test, &other_inputs, &other);
-      kda_run_step(&other);
-      kda_check_same_outputs(&run, &other, changed[i]);
-      kda_run_deinitialize(&other);
-      kda_inputs_deinitialize(&other_inputs);
+    for (int32_t poison = 0; poison < POISON_COUNT; ++poison) {
+      for (int32_t dtype = SG_DTYPE_FP32; dtype <= SG_DTYPE_BF16; ++dtype) {
+        kda_case_t test = kda_case_of(1, lens);
+        test.inputs = (kda_inputs_kind_t)kind;
+        test.geometry.activation_dtype = (sg_dtype_t)dtype;
+        check_later_tokens(&test, (poison_t)poison);
+      }
     }
-    kda_run_deinitialize(&run);
-    kda_inputs_deinitialize(&inputs);
+  }
+}
+
+// A column of v and o has a row of the state to itself.
+static void check_row(const kda_run_t* clean, const kda_run_t* run,
+                      int64_t first, int64_t head, int64_t column) {
+  const sg_kda_geometry_t* geometry = &run->test.geometry;
+  for (int64_t t = 0; t < kda_case_tokens(&run->test); ++t) {
+    for (int64_t h = 0; h < geometry->value_heads; ++h) {
+      for (int64_t v = 0; v < geometry->value_dim; ++v) {
+        const double o = kda_run_output(run, t, h, v);
+        const bool lost = h == head && v == column && t >= first;
+        if (lost) {
+          assert_true(isnan(o));
+        } else {
+          assert_true(o == kda_run_output(clean, t, h, v));
+        }
+      }
+    }
+  }
+}
+
+static void test_kda_row_that_is_lost_shows_and_stays_alone(void** state) {
+  (void)state;
+  const int32_t lens[] = {70};
+  for (int32_t dtype = SG_DTYPE_FP32; dtype <= SG_DTYPE_BF16; ++dtype) {
+    for (int64_t first = 0; first < 70; first += 23) {
+      kda_case_t test = kda_case_of(1, lens);
+      test.geometry.activation_dtype = (sg_dtype_t)dtype;
+      const sg_kda_geometry_t* geometry = &test.geometry;
+      kda_inputs_t inputs;
+      kda_run_t clean, run;
+      kda_inputs_initialize(&test, &inputs);
+      kda_run_initialize(&test, &inputs, &clean);
+      kda_run_step(&clean);
+      const int64_t head = geometry->value_heads - 1;
+      const int64_t column = 5;
+      inputs.v[(first * geometry->value_heads + head) * geometry->value_dim +
+               column] = (double)NAN;
+      kda_run_initialize(&test, &inputs, &run);
+      kda_run_step(&run);
+      check_row(&clean, &run, first, head, column);
+      assert_true(isnan(kda_run_state(&run, 0, head, column, 0)));
+      kda_run_deinitialize(&run);
+      kda_run_deinitialize(&clean);
+      kda_inputs_deinitialize(&inputs);
+    }
   }
 }
 
@@ -191,6 +256,7 @@ int main(void) {
       cmocka_unit_test(test_kda_result_does_not_depend_on_block_order),
       cmocka_unit_test(test_kda_repeats_are_identical),
       cmocka_unit_test(test_kda_later_tokens_do_not_change_outputs),
+      cmocka_unit_test(test_kda_row_that_is_lost_shows_and_stays_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

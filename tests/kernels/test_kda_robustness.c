@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Inputs that break kernels: resets, long memories, repeated keys, extreme
-// weights; and prefills in parts.
+// weights, numbers of very different sizes; and prefills in parts.
 
 #include <math.h>
 #include <stdlib.h>
@@ -146,11 +146,104 @@ static void test_kda_prefill_split_anywhere(void** state) {
   kda_inputs_deinitialize(&inputs);
 }
 
+// Relative L2 error of the outputs of one column from token |first| on.
+static double column_error(const kda_run_t* run, const kda_expected_t* expected,
+                           int64_t first, int64_t column) {
+  const sg_kda_geometry_t* geometry = &run->test.geometry;
+  double difference = 0.0, sum = 0.0;
+  for (int64_t t = first; t < kda_case_tokens(&run->test); ++t) {
+    for (int64_t h = 0; h < geometry->value_heads; ++h) {
+      const double o =
+          expected->o[(t * geometry->value_heads + h) * geometry->value_dim +
+                      column];
+      const double error = kda_run_output(run, t, h, column) - o;
+      difference += error * error;
+      sum += o * o;
+    }
+  }
+  return sqrt(difference / sum);
+}
+
+static void check_columns(const kda_case_t* test, const kda_inputs_t* inputs,
+                          int64_t first, double tolerance) {
+  kda_expected_t expected;
+  kda_run_t run;
+  kda_expected_initialize(test, inputs, &expected);
+  kda_run_initialize(test, inputs, &run);
+  kda_run_step(&run);
+  for (int64_t i = 0; i < test->geometry.value_dim; ++i) {
+    const double error = column_error(&run, &expected, first, i);
+    if (!(error < tolerance)) {
+      fail_msg("column %d: error %.2e", (int)i, error);
+    }
+  }
+  kda_run_deinitialize(&run);
+  kda_expected_deinitialize(&expected);
+}
+
+// Columns of v have nothing to do with each other: small ones are as exact
+// beside large ones as alone.
+static void test_kda_columns_of_different_sizes(void** state) {
+  (void)state;
+  const int32_t lens[] = {100};
+  for (int32_t dtype = SG_DTYPE_FP32; dtype <= SG_DTYPE_BF16; ++dtype) {
+    kda_case_t test = kda_case_of(1, lens);
+    test.geometry.activation_dtype = (sg_dtype_t)dtype;
+    const sg_kda_geometry_t* geometry = &test.geometry;
+    kda_inputs_t inputs;
+    kda_inputs_initialize(&test, &inputs);
+    const int64_t heads = geometry->value_heads;
+    for (int64_t i = 0; i < 100 * heads * geometry->value_dim; ++i) {
+      inputs.v[i] *= exp2((double)(i % geometry->value_dim * 37 % 121 - 60));
+    }
+    for (int64_t i = 0; i < heads * geometry->value_dim; ++i) {
+      for (int64_t c = 0; c < geometry->key_dim; ++c) {
+        inputs.states[i * geometry->key_dim + c] *=
+            exp2((double)(i % geometry->value_dim * 37 % 121 - 60));
+      }
+    }
+    check_columns(&test, &inputs, 0, hard_tolerance((sg_dtype_t)dtype));
+    kda_inputs_deinitialize(&inputs);
+  }
+}
+
+// What was large and is forgotten leaves no trace in what is small, nor the
+// other way round.
+static void test_kda_sizes_that_change(void** state) {
+  (void)state;
+  const int32_t lens[] = {100};
+  const double sizes[][2] = {{60.0, -60.0}, {-60.0, 60.0}};
+  for (int32_t i = 0; i < 4; ++i) {
+    kda_case_t test = kda_case_of(1, lens);
+    test.geometry.activation_dtype = i < 2 ? SG_DTYPE_BF16 : SG_DTYPE_FP32;
+    test.geometry.gate_kind = SG_GATE_GIVEN;
+    const sg_kda_geometry_t* geometry = &test.geometry;
+    kda_inputs_t inputs;
+    kda_inputs_initialize(&test, &inputs);
+    for (int64_t t = 0; t < 100; ++t) {
+      const int64_t values = geometry->value_heads * geometry->value_dim;
+      for (int64_t v = t * values; v < (t + 1) * values; ++v) {
+        inputs.v[v] *= exp2(sizes[i % 2][t < 20 ? 0 : 1]);
+      }
+      const int64_t gates = geometry->value_heads * geometry->key_dim;
+      for (int64_t g = t * gates; t >= 20 && t < 40 && g < (t + 1) * gates;
+           ++g) {
+        inputs.raw_g[g] = -1000.0;
+      }
+    }
+    check_columns(&test, &inputs, 40,
+                  hard_tolerance(test.geometry.activation_dtype));
+    kda_inputs_deinitialize(&inputs);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_kda_extreme_inputs),
       cmocka_unit_test(test_kda_hard_inputs_are_accurate),
       cmocka_unit_test(test_kda_prefill_split_anywhere),
+      cmocka_unit_test(test_kda_columns_of_different_sizes),
+      cmocka_unit_test(test_kda_sizes_that_change),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
