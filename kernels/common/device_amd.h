@@ -70,6 +70,19 @@ SG_DEVICE bool sg_wave_any(bool condition) {
   return __builtin_amdgcn_ballot_w64(condition) != 0;
 }
 
+// Threads of a block meet; whether |condition| holds in any of them. |scratch|
+// as in sg_block_min.
+SG_DEVICE bool sg_block_any(bool condition, uint64_t* scratch) {
+  const bool in_wave = sg_wave_any(condition);
+  if (sg_lane() == 0) scratch[sg_thread() / SG_WAVE] = in_wave ? 1 : 0;
+  sg_block_barrier();
+  bool any = false;
+  for (int32_t i = 0; i < sg_block_threads() / SG_WAVE; ++i) {
+    any |= scratch[i] != 0;
+  }
+  return any;
+}
+
 // 2^x with an error below 1.5 units in the last place; 0 where the result
 // would be below 2^-126.
 SG_DEVICE float sg_exp2(float x) {

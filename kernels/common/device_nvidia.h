@@ -26,6 +26,12 @@ SG_DEVICE int32_t sg_lane(void) { return (int32_t)(threadIdx.x & 31u); }
 
 // Threads of a block meet, and see each other's writes to any memory.
 SG_DEVICE void sg_block_barrier(void) { __syncthreads(); }
+// The same, and whether |condition| holds in any of them. |scratch| as in
+// sg_block_min.
+SG_DEVICE bool sg_block_any(bool condition, uint64_t* scratch) {
+  (void)scratch;
+  return __syncthreads_or(condition) != 0;
+}
 
 SG_DEVICE uint32_t sg_bits_of(float value) { return __float_as_uint(value); }
 SG_DEVICE float sg_float_of(uint32_t bits) { return __uint_as_float(bits); }
@@ -225,12 +231,6 @@ SG_DEVICE void sg_tile_multiply_tf32(float* c, const uint32_t* a,
   }
 }
 
-SG_DEVICE uint32_t sg_tf32_of(float value) {
-  uint32_t bits;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
-  return bits;
-}
-
 // What sg_tile_multiply_rounded takes: tf32, with 11 significant bits. The
 // instructions leave out the other 13. |value| is finite and rounds to no more
 // than that.
@@ -247,10 +247,11 @@ SG_DEVICE void sg_tile_multiply_rounded(sg_tile_t* sum, const float* left,
   }
   sg_tile_multiply_tf32(sum->value, a, b);
 }
-// value = high + low to 22 bits, both numbers of 11.
+// value = high + low, high a number of 11 bits, low with the next 11 of them in
+// front. What is not a number stays so in low.
 SG_DEVICE void sg_split_tf32(float value, uint32_t* high, uint32_t* low) {
-  *high = sg_tf32_of(value);
-  *low = sg_tf32_of(value - sg_float_of(*high));
+  *high = (sg_bits_of(value) + 0x1000u) & 0xffffe000u;
+  *low = sg_bits_of(value - sg_float_of(*high));
 }
 
 // Products of fp32 operands in three parts: high high + high low + low high,
@@ -292,6 +293,7 @@ struct sg_stream_t {
   int32_t read_stage;
   int32_t write_stage;
   uint32_t phase;
+  bool arrived;  // the next panel, as far as is known
 
   // Before anything else, once a kernel.
   SG_DEVICE_MEMBER void open(unsigned char* shared) {
@@ -302,6 +304,7 @@ struct sg_stream_t {
     asm volatile("" : "+r"(memory), "+r"(barriers));
     read_stage = write_stage = 0;
     phase = 0;
+    arrived = false;
     if (sg_thread() == 0) {
       for (uint32_t i = 0; i < SG_STREAM_STAGES; ++i) {
         asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;"
@@ -317,7 +320,9 @@ struct sg_stream_t {
   template <typename panels_t>
   SG_DEVICE_MEMBER void fetch(panels_t* panels) {
     const unsigned char* source = panels->next();
-    if (sg_thread() == 0) {
+    // One lane, and all of the wave know it: another condition would make the
+    // compiler look for the lanes to copy for, one by one.
+    if (__shfl_sync(0xffffffffu, sg_thread() / SG_WAVE, 0) == 0 && elect()) {
       const uint32_t barrier = barriers + 8u * (uint32_t)write_stage;
       asm volatile(
           "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %3;"
@@ -331,17 +336,24 @@ struct sg_stream_t {
     write_stage = write_stage + 1 < SG_STREAM_STAGES ? write_stage + 1 : 0;
   }
 
-  SG_DEVICE_MEMBER void wait(void) {
-    uint32_t arrived;
-    do {
-      asm volatile(
-          "{ .reg .pred p; "
-          "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
-          "selp.u32 %0, 1, 0, p; }"
-          : "=r"(arrived)
-          : "r"(barriers + 8u * (uint32_t)read_stage), "r"(phase)
-          : "memory");
-    } while (arrived == 0);
+  SG_DEVICE_MEMBER static bool elect(void) {
+    uint32_t elected;
+    asm volatile(
+        "{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }"
+        : "=r"(elected));
+    return elected != 0;
+  }
+
+  SG_DEVICE_MEMBER bool has_arrived(void) const {
+    uint32_t result;
+    asm volatile(
+        "{ .reg .pred p; "
+        "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; "
+        "selp.u32 %0, 1, 0, p; }"
+        : "=r"(result)
+        : "r"(barriers + 8u * (uint32_t)read_stage), "r"(phase)
+        : "memory");
+    return result != 0;
   }
 
   // |panels| yields one panel after the other, |count| in all.
@@ -357,11 +369,13 @@ struct sg_stream_t {
   template <typename panels_t>
   SG_DEVICE_MEMBER const unsigned char* next(panels_t* panels, int32_t left) {
     const uint32_t panel = memory + (uint32_t)(read_stage * BYTES);
-    wait();
+    while (!arrived) arrived = has_arrived();
     read_stage = read_stage + 1 < SG_STREAM_STAGES ? read_stage + 1 : 0;
     phase ^= read_stage == 0 ? 1u : 0u;
     sg_block_barrier();
     if (left >= SG_STREAM_STAGES) fetch(panels);
+    // Asked now, the answer is there when it is needed.
+    arrived = has_arrived();
     return (const unsigned char*)__cvta_shared_to_generic(panel);
   }
 };
