@@ -84,10 +84,11 @@ static void test_kda_dimensions(void** state) {
                              {256, 32}, {32, 256}, {256, 256}, {80, 144},
                              {128, 64}, {48, 240}};
   const int32_t lens[] = {1, 65, 20};
-  for (int32_t i = 0; i < COUNT_OF(dims); ++i) {
+  for (int32_t i = 0; i < 2 * COUNT_OF(dims); ++i) {
     kda_case_t test = kda_case_of(3, lens);
-    test.geometry.key_dim = dims[i][0];
-    test.geometry.value_dim = dims[i][1];
+    test.geometry.activation_dtype = i % 2 == 0 ? SG_DTYPE_FP32 : SG_DTYPE_BF16;
+    test.geometry.key_dim = dims[i / 2][0];
+    test.geometry.value_dim = dims[i / 2][1];
     test.geometry.scale = 0.1f;
     kda_check_step(&test, 0.0);
   }
