@@ -14,6 +14,8 @@
 //   gates      given log decays are at most 0; given betas are 0 to 2 on GPUs
 //              where panels are of fp16
 //   alignment  of the state on GPUs: 16 bytes, slots included
+//   values     v and elements of the state below 2^60 on the host, whose reads
+//              of them are larger by 2^60
 //   host       1 thread a block; scratch as in scratch_host.h
 //     scan     blocks (sequence, value head, columns of v), those of the batch
 //              before all others. At least one for every
