@@ -8,19 +8,20 @@
 // the same as JSON.
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/kda_layer.h"
+#include "bench/options.h"
 #include "bench/samples.h"
 #include "kernels/kda_chunk/configure.h"
 #include "runtime/hip/error.h"
+
+#define USAGE "bench_kda_device [--repeats N] [--cases A,B,...] [--out FILE]"
 
 enum {
   // Runs of the op that a graph holds, so that what lies between two graphs
   // does not count.
   GRAPH_RUNS = 20,
-  MAX_REPEATS = 1000,
   RAGGED_SEQUENCES = 128,
   MEASURES = 3,
 };
@@ -58,13 +59,6 @@ static const bench_case_t all_cases[] = {
 
 enum { CASE_COUNT = sizeof(all_cases) / sizeof(all_cases[0]) };
 
-typedef struct options_t {
-  int32_t repeats;
-  // Names between commas, or NULL for all.
-  const char* cases;
-  const char* out_path;
-} options_t;
-
 // What a graph holds: the op, or one kernel of a prefill.
 typedef enum part_t { PART_OP = 0, PART_PREPARE, PART_SCAN } part_t;
 
@@ -73,41 +67,6 @@ static const char* const part_names[MEASURES] = {"op", "prepare", "scan"};
 typedef struct result_t {
   sample_summary_t part[MEASURES];
 } result_t;
-
-static sg_status_t parse_options(int count, char** words,
-                                 options_t* out_options) {
-  *out_options = (options_t){.repeats = 15};
-  for (int i = 1; i < count; i += 2) {
-    const char* value = i + 1 < count ? words[i + 1] : "";
-    if (strcmp(words[i], "--repeats") == 0) {
-      out_options->repeats = atoi(value);
-    } else if (strcmp(words[i], "--cases") == 0) {
-      out_options->cases = value;
-    } else if (strcmp(words[i], "--out") == 0) {
-      out_options->out_path = value;
-    } else {
-      out_options->repeats = 0;
-    }
-  }
-  if (out_options->repeats >= 1 && out_options->repeats <= MAX_REPEATS) {
-    return sg_status_ok();
-  }
-  return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
-                        "usage: bench_kda_device [--repeats N] [--cases "
-                        "A,B,...] [--out FILE], N from 1 to %d",
-                        MAX_REPEATS);
-}
-
-// Whether |name| is one of those between the commas of |list|.
-static bool is_listed(const char* list, const char* name) {
-  const size_t length = strlen(name);
-  for (const char* word = list; word != NULL; word = strchr(word, ',')) {
-    if (*word == ',') ++word;
-    const size_t word_length = strcspn(word, ",");
-    if (word_length == length && strncmp(word, name, length) == 0) return true;
-  }
-  return list == NULL;
-}
 
 static sg_status_t enqueue_part(const kda_layer_t* layer, part_t part) {
   if (part == PART_OP) return kda_layer_enqueue(layer);
@@ -187,14 +146,14 @@ static int32_t part_count(const bench_case_t* shape) {
   return bench_case_is_decode(shape) ? 1 : MEASURES;
 }
 
-static sg_status_t run_case(const bench_case_t* shape, const options_t* options,
+static sg_status_t run_case(const bench_case_t* shape, int32_t repeats,
                             result_t* out_result) {
   memset(out_result, 0, sizeof(*out_result));
   kda_layer_t layer;
   sg_status_t status = kda_layer_initialize(shape, &layer);
   if (sg_status_is_ok(status)) status = kda_layer_check(&layer);
   for (int32_t i = 0; i < part_count(shape) && sg_status_is_ok(status); ++i) {
-    status = measure(&layer, (part_t)i, options->repeats, &out_result->part[i]);
+    status = measure(&layer, (part_t)i, repeats, &out_result->part[i]);
   }
   kda_layer_deinitialize(&layer);
   return status;
@@ -229,8 +188,7 @@ static void write_case(sg_json_writer_t* writer, const bench_case_t* shape,
   sg_json_writer_end_object(writer);
 }
 
-static sg_status_t write_head(sg_json_writer_t* writer,
-                              const options_t* options) {
+static sg_status_t write_head(sg_json_writer_t* writer, int32_t repeats) {
   hipDeviceProp_t properties;
   int driver = 0, runtime = 0;
   SG_RETURN_IF_HIP_ERROR(hipGetDeviceProperties, &properties, 0);
@@ -240,12 +198,9 @@ static sg_status_t write_head(sg_json_writer_t* writer,
     const char* key;
     int64_t value;
   } numbers[] = {
-      {"driver", driver},
-      {"runtime", runtime},
-      {"repeats", options->repeats},
-      {"runs_a_repeat", GRAPH_RUNS},
-      {"key_dim", BENCH_DIM},
-      {"value_dim", BENCH_DIM},
+      {"driver", driver},     {"runtime", runtime},
+      {"repeats", repeats},   {"runs_a_repeat", GRAPH_RUNS},
+      {"key_dim", BENCH_DIM}, {"value_dim", BENCH_DIM},
   };
   sg_json_writer_key(writer, "version");
   sg_json_writer_int64(writer, 1);
@@ -260,18 +215,18 @@ static sg_status_t write_head(sg_json_writer_t* writer,
   return sg_status_ok();
 }
 
-static sg_status_t run_cases(const options_t* options,
+static sg_status_t run_cases(const bench_options_t* options, int32_t repeats,
                              sg_json_writer_t* writer) {
   printf("%-22s %8s %8s %8s %8s %8s %8s\n", "case, us", "median", "min", "p10",
          "p90", "prepare", "scan");
   sg_json_writer_begin_object(writer);
-  SG_RETURN_IF_ERROR(write_head(writer, options));
+  SG_RETURN_IF_ERROR(write_head(writer, repeats));
   sg_json_writer_key(writer, "cases");
   sg_json_writer_begin_array(writer);
   for (size_t i = 0; i < CASE_COUNT; ++i) {
-    if (!is_listed(options->cases, all_cases[i].name)) continue;
+    if (!bench_options_has_case(options, all_cases[i].name)) continue;
     result_t result;
-    SG_RETURN_IF_ERROR(run_case(&all_cases[i], options, &result));
+    SG_RETURN_IF_ERROR(run_case(&all_cases[i], repeats, &result));
     print_case(&all_cases[i], &result);
     write_case(writer, &all_cases[i], &result);
   }
@@ -280,17 +235,12 @@ static sg_status_t run_cases(const options_t* options,
   return sg_json_writer_finish(writer);
 }
 
-static sg_status_t write_file(const char* path, const char* text) {
-  FILE* file = fopen(path, "w");
-  const bool written = file != NULL && fputs(text, file) >= 0;
-  const bool closed = file != NULL && fclose(file) == 0;
-  return written && closed
-             ? sg_status_ok()
-             : sg_status_make(SG_STATUS_IO, "%s: cannot be written", path);
-}
-
 int main(int count, char** words) {
-  options_t options;
+  int32_t repeats = 15;
+  const bench_count_t counts[] = {
+      {"--repeats", BENCH_REPEATS_MAX, &repeats},
+  };
+  bench_options_t options;
   sg_json_writer_t writer;
   sg_json_writer_initialize_buffer(&writer, sg_allocator_system(),
                                    /*indent_spaces=*/2);
@@ -298,14 +248,9 @@ int main(int count, char** words) {
     // The sequence of one token comes last: first it would be a decode.
     ragged_lens[i] = 37 * (RAGGED_SEQUENCES - 1 - i) % 120 + 1;
   }
-  sg_status_t status = parse_options(count, words, &options);
-  if (sg_status_is_ok(status)) status = run_cases(&options, &writer);
-  if (sg_status_is_ok(status) && options.out_path != NULL) {
-    status = write_file(options.out_path, sg_json_writer_text(&writer, NULL));
-  }
-  if (!sg_status_is_ok(status)) {
-    (void)fprintf(stderr, "bench_kda_device: %s\n", status.message);
-  }
-  sg_json_writer_deinitialize(&writer);
-  return sg_status_is_ok(status) ? 0 : 1;
+  sg_status_t status =
+      bench_options_parse(count, words, USAGE, counts,
+                          sizeof(counts) / sizeof(counts[0]), &options);
+  if (sg_status_is_ok(status)) status = run_cases(&options, repeats, &writer);
+  return bench_finish("bench_kda_device", &options, status, &writer);
 }

@@ -10,11 +10,11 @@
 // tables; FILE gets the same as JSON.
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/ggml_kda.h"
 #include "bench/kda_layer.h"
+#include "bench/options.h"
 #include "bench/samples.h"
 #include "bench/scaling.h"
 #include "bench/timing.h"
@@ -39,7 +39,6 @@ static const bench_case_t all_cases[] = {
 
 enum {
   CASE_COUNT = sizeof(all_cases) / sizeof(all_cases[0]),
-  MAX_REPEATS = 1000,
   // Runs a repeat of cases that take less than a few milliseconds.
   SHORT_RUNS = 10,
 };
@@ -49,9 +48,7 @@ typedef struct options_t {
   int32_t repeats;
   // 0 for none.
   int32_t scaling_turns;
-  // Names between commas, or NULL for all.
-  const char* cases;
-  const char* out_path;
+  bench_options_t common;
 } options_t;
 
 typedef struct result_t {
@@ -59,56 +56,19 @@ typedef struct result_t {
   sample_summary_t ggml;
 } result_t;
 
-static sg_status_t parse_count(const char* name, const char* text, int32_t most,
-                               int32_t* out_value) {
-  char* end;
-  const long value = text == NULL ? 0 : strtol(text, &end, 10);
-  if (value < 1 || value > most || *end != '\0') {
-    return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
-                          "%s: expected a number from 1 to %d", name, most);
-  }
-  *out_value = (int32_t)value;
-  return sg_status_ok();
-}
-
 static sg_status_t parse_options(int count, char** words,
                                  options_t* out_options) {
   *out_options = (options_t){.threads = 2, .repeats = 15};
-  for (int i = 1; i < count; i += 2) {
-    const char* value = i + 1 < count ? words[i + 1] : NULL;
-    if (strcmp(words[i], "--threads") == 0) {
-      SG_RETURN_IF_ERROR(
-          parse_count(words[i], value, 256, &out_options->threads));
-    } else if (strcmp(words[i], "--repeats") == 0) {
-      SG_RETURN_IF_ERROR(
-          parse_count(words[i], value, MAX_REPEATS, &out_options->repeats));
-    } else if (strcmp(words[i], "--scaling") == 0) {
-      SG_RETURN_IF_ERROR(parse_count(words[i], value, MAX_REPEATS,
-                                     &out_options->scaling_turns));
-    } else if (strcmp(words[i], "--cases") == 0 && value != NULL) {
-      out_options->cases = value;
-    } else if (strcmp(words[i], "--out") == 0 && value != NULL) {
-      out_options->out_path = value;
-    } else {
-      return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
-                            "%s: usage: bench_kda_layer [--threads N] "
-                            "[--repeats N] [--cases A,B,...] [--scaling N] "
-                            "[--out FILE]",
-                            words[i]);
-    }
-  }
-  return sg_status_ok();
-}
-
-// Whether |name| is one of those between the commas of |list|.
-static bool is_listed(const char* list, const char* name) {
-  const size_t length = strlen(name);
-  for (const char* word = list; word != NULL; word = strchr(word, ',')) {
-    if (*word == ',') ++word;
-    const size_t word_length = strcspn(word, ",");
-    if (word_length == length && strncmp(word, name, length) == 0) return true;
-  }
-  return list == NULL;
+  const bench_count_t counts[] = {
+      {"--threads", 256, &out_options->threads},
+      {"--repeats", BENCH_REPEATS_MAX, &out_options->repeats},
+      {"--scaling", BENCH_REPEATS_MAX, &out_options->scaling_turns},
+  };
+  return bench_options_parse(
+      count, words,
+      "bench_kda_layer [--threads N] [--repeats N] [--cases A,B,...] "
+      "[--scaling N] [--out FILE]",
+      counts, sizeof(counts) / sizeof(counts[0]), &out_options->common);
 }
 
 // One run that is not counted, which wakes threads, then |runs| that are. Ours
@@ -254,7 +214,7 @@ static sg_status_t run_cases(const options_t* options,
   sg_json_writer_key(writer, "cases");
   sg_json_writer_begin_array(writer);
   for (size_t i = 0; i < CASE_COUNT; ++i) {
-    if (!is_listed(options->cases, all_cases[i].name)) continue;
+    if (!bench_options_has_case(&options->common, all_cases[i].name)) continue;
     result_t result;
     SG_RETURN_IF_ERROR(run_case(&all_cases[i], options, &result));
     print_case(&all_cases[i], &result);
@@ -268,15 +228,6 @@ static sg_status_t run_cases(const options_t* options,
   return sg_json_writer_finish(writer);
 }
 
-static sg_status_t write_file(const char* path, const char* text) {
-  FILE* file = fopen(path, "w");
-  const bool written = file != NULL && fputs(text, file) >= 0;
-  const bool closed = file != NULL && fclose(file) == 0;
-  return written && closed
-             ? sg_status_ok()
-             : sg_status_make(SG_STATUS_IO, "%s: cannot be written", path);
-}
-
 int main(int count, char** words) {
   options_t options;
   sg_json_writer_t writer;
@@ -288,12 +239,5 @@ int main(int count, char** words) {
                                 "sg_hip_host_set_worker_count");
   }
   if (sg_status_is_ok(status)) status = run_cases(&options, &writer);
-  if (sg_status_is_ok(status) && options.out_path != NULL) {
-    status = write_file(options.out_path, sg_json_writer_text(&writer, NULL));
-  }
-  if (!sg_status_is_ok(status)) {
-    (void)fprintf(stderr, "bench_kda_layer: %s\n", status.message);
-  }
-  sg_json_writer_deinitialize(&writer);
-  return sg_status_is_ok(status) ? 0 : 1;
+  return bench_finish("bench_kda_layer", &options.common, status, &writer);
 }
