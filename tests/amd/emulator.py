@@ -37,6 +37,7 @@ def load_emulator():
     use_whole_registers(emu)
     refuse_modifiers(emu)
     return_from_atomics(emu)
+    read_accumulators(emu)
     return emu.run_asm
 
 
@@ -102,6 +103,41 @@ def return_from_atomics(emu):
                          *default)
 
     emu._iattr = read
+
+
+def read_accumulators(emu):
+    """Reads accumulation registers where the acc bits of an instruction say so:
+    one bit each for the factors of a matrix product, one for what is written to
+    LDS or handed to an atomic. The emulator reads the vector registers of the
+    same numbers. It knows accumulators as results, and as data of stores."""
+    operands = {emu._compile_mfma: (("src0",), ("src1",)),
+                emu._compile_mem_op: (("data0", "data1", "data"),)}
+
+    class Context(emu._Ctx):
+        accumulators = ()  # operands' numbers, as expressions of the emulator
+
+        def rvgpr_dyn(self, number, *arguments):
+            parts = number.toposort()
+            if any(operand in parts for operand in self.accumulators):
+                return self.raccvgpr_dyn(number, *arguments)
+            return super().rvgpr_dyn(number, *arguments)
+
+    def aware(compile_one):
+        def compile_with_bits(instruction, context):
+            bits, kind = getattr(instruction, "acc", 0) or 0, type(instruction)
+            context.accumulators = [
+                context.inst_field(getattr(kind, name))
+                for bit, names in enumerate(operands[compile_one])
+                for name in names if bits >> bit & 1 and hasattr(kind, name)]
+            return compile_one(instruction, context)
+
+        return compile_with_bits
+
+    for kind, handler in emu._INST_HANDLERS.items():
+        if handler in operands:
+            emu._INST_HANDLERS[kind] = aware(handler)
+    emu._compile_mfma = aware(emu._compile_mfma)
+    emu._Ctx = Context
 
 
 class CodeObject:

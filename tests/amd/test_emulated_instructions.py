@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Single instructions in the emulator, as tests/amd/emulator.py sets it up:
-those of 16 bits, for registers whose number needs all eight bits, and an
-atomic. What is expected follows from AMD's description of the instruction set:
-a plain 16-bit operand is the low half of a register, a sub-dword one the half
-that it selects; an atomic yields what was in memory where its bit says so.
+those of 16 bits, for registers whose number needs all eight bits, atomics, and
+those that read accumulation registers. What is expected follows from AMD's
+description of the instruction set: a plain 16-bit operand is the low half of a
+register, a sub-dword one the half that it selects; an atomic yields what was in
+memory where its bit says so; a[n] is another register than v[n].
 Exit code 77 means skipped.
 
 usage: test_emulated_instructions.py FOLDER_OF_DEVICE_OBJECTS TARGET
@@ -19,6 +20,7 @@ import emulator
 
 LANES = 64
 LOW, HIGH, TWO = 1.5, 3.0, 2.0
+LDS_BYTES = LANES * 16
 
 PROGRAM = """
   s_load_dwordx2 s[8:9], s[0:1], 0x0
@@ -45,6 +47,28 @@ def single(value):
     return struct.unpack("<I", struct.pack("<f", value))[0]
 
 
+# Puts the words 1 to 4 into a8 to a11, and others into v8 to v11.
+FILL = "".join(f"v_accvgpr_write_b32 a{8 + i}, {1 + i}\n"
+               f"v_mov_b32 v{8 + i}, {11 + i}\n" for i in range(4))
+# Code that writes a8 to a11 to LDS, one behind the other at the address v2.
+WRITES = (
+    "".join(f"ds_write_b32 v2, a{8 + i} offset:{4 * i}\n" for i in range(4)),
+    "ds_write_b64 v2, a[8:9]\n ds_write_b64 v2, a[10:11] offset:8\n",
+    "ds_write_b96 v2, a[8:10]\n ds_write_b32 v2, a11 offset:12\n",
+    "ds_write_b128 v2, a[8:11]\n",
+    "ds_write2_b32 v2, a8, a9 offset1:1\n"
+    "ds_write2_b32 v2, a10, a11 offset0:2 offset1:3\n",
+    "ds_write2_b64 v2, a[8:9], a[10:11] offset1:1\n",
+)
+# The lane's four words in LDS as the four bytes of one.
+GATHER = """
+  ds_read_b128 v[12:15], v2
+  s_waitcnt lgkmcnt(0)
+  v_lshl_or_b32 v1, v13, 8, v12
+  v_lshl_or_b32 v1, v14, 16, v1
+  v_lshl_or_b32 v1, v15, 24, v1
+"""
+
 # Code with a result in v1: of v{r}, which holds LOW and HIGH, and v4, TWO in 16
 # bits, or v5, TWO in 32 bits.
 INSTRUCTIONS = (
@@ -64,7 +88,20 @@ INSTRUCTIONS = (
     ("v_lshlrev_b32 v2, 2, v3" +
      2 * "\n global_atomic_add v1, v2, v6, s[8:9] {yields}" +
      "\n s_waitcnt vmcnt(0)", 1),
-)
+    # Sums of four products and, in 16 bits, of eight that are not zero.
+    ("v_accvgpr_write_b32 a{r}, v5\n v_mfma_f32_16x16x4f32 v[8:11], a{r}, v5, 0"
+     "\n v_mov_b32 v1, v11", single(4 * TWO * TWO)),
+    ("v_accvgpr_write_b32 a{r}, v5\n v_mfma_f32_16x16x4f32 v[8:11], v5, a{r}, 0"
+     "\n v_mov_b32 v1, v11", single(4 * TWO * TWO)),
+    ("v_accvgpr_write_b32 a8, v4\n v_accvgpr_write_b32 a9, v4"
+     "\n v_mfma_f32_16x16x16f16 v[12:15], a[8:9], a[8:9], 0"
+     "\n v_mov_b32 v1, v15", single(8 * TWO * TWO)),
+    ("v_accvgpr_write_b32 a{r}, 1\n v_lshlrev_b32 v2, 2, v3"
+     "\n global_atomic_add v2, a{r}, s[8:9]"
+     "\n global_atomic_add v1, v2, v7, s[8:9] {yields}"
+     "\n s_waitcnt vmcnt(0)", 1),
+) + tuple((FILL + "v_lshlrev_b32 v2, 4, v3\n" + code + GATHER, 0x04030201)
+          for code in WRITES)
 
 
 def assemble(tools, target, register, code, folder):
@@ -92,8 +129,10 @@ def result_of(run_asm, program):
     # The emulator reads ahead of the last instruction.
     memory = ctypes.create_string_buffer(program + bytes(64))
     user_registers = 2 << 1
+    lds = LDS_BYTES // emulator.LDS_GRANULE << emulator.LDS_SHIFT
+    resources = user_registers | lds
     error = run_asm(ctypes.addressof(memory), len(memory), 1, 1, 1, LANES, 1, 1,
-                    ctypes.addressof(arguments), user_registers, 0, "cdna")
+                    ctypes.addressof(arguments), resources, 0, "cdna")
     assert error == 0 and len(set(out)) == 1
     return out[0]
 
