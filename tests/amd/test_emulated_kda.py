@@ -204,7 +204,31 @@ def test_fault(kernels):
     assert run.state.tobytes() == run.before.tobytes()
 
 
+def test_not_finite(kernels):
+    """An infinite value makes its column of the outputs, from its token on, and
+    its row of the state no numbers, and changes no bit of anything else. It is
+    among the last 16 tokens: what follows would have such a state as factors of
+    products in fp16, which the emulator takes for numbers."""
+    token, column = 20, 3
+    for dtype in kda.FP32, kda.BF16:
+        case = kda.Case([30], [2], dtype=dtype)
+        clean = Run(case)
+        run_step(kernels, clean)
+        case.v[token, 0, column] = np.inf
+        run = Run(case)
+        run_step(kernels, run)
+        lost = np.zeros(run.o.shape, bool)
+        lost[token:case.tokens, column] = True
+        assert np.isnan(kda.from_dtype(run.o[lost], dtype)).all()
+        assert run.o[~lost].tobytes() == clean.o[~lost].tobytes()
+        lost = np.zeros(run.state.shape, bool)
+        first = column * case.key_dim
+        lost[case.slots[0], first:first + case.key_dim] = True
+        assert np.isnan(run.state[lost]).all()
+        assert run.state[~lost].tobytes() == clean.state[~lost].tobytes()
+
+
 if __name__ == "__main__":
     sys.exit(emulator.run_tests(
         ["kda_recurrent_kda_recurrent", "kda_chunk_prepare", "kda_chunk_scan"],
-        [test_fault, test_kda]))
+        [test_fault, test_not_finite, test_kda]))
