@@ -16,8 +16,8 @@
 //   qk_l2norm         true
 //   scale             null, which is key_dim^-1/2
 //   activation_dtype  "bf16"
-//   state_dtype       "fp32"; "bf16" is for the host's kernels alone: a step
-//                     computes in fp32 and rounds the state that it leaves
+//   state_dtype       "fp32"; with "bf16" a step computes in fp32 and rounds
+//                     the state that it leaves
 //   norm_epsilon      1e-5
 //
 // A gate of kind "lower_bound" also has the key "lower_bound", a number in

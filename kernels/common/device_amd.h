@@ -159,6 +159,13 @@ SG_DEVICE sg_float4_t sg_load_16_once(const void* address) {
 SG_DEVICE void sg_store_16_once(void* address, sg_float4_t value) {
   __builtin_nontemporal_store(value, (sg_float4_t*)address);
 }
+typedef uint32_t sg_word2_t __attribute__((ext_vector_type(2)));
+SG_DEVICE sg_word2_t sg_load_8_once(const void* address) {
+  return __builtin_nontemporal_load((const sg_word2_t*)address);
+}
+SG_DEVICE void sg_store_8_once(void* address, sg_word2_t value) {
+  __builtin_nontemporal_store(value, (sg_word2_t*)address);
+}
 
 // --- Tiles of 16 x 16 over a wave: device_tile.h has the common part ---
 

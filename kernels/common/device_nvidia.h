@@ -148,6 +148,13 @@ SG_DEVICE sg_float4_t sg_load_16_once(const void* address) {
 SG_DEVICE void sg_store_16_once(void* address, sg_float4_t value) {
   __stcs((sg_float4_t*)address, value);
 }
+typedef uint2 sg_word2_t;
+SG_DEVICE sg_word2_t sg_load_8_once(const void* address) {
+  return __ldcs((const sg_word2_t*)address);
+}
+SG_DEVICE void sg_store_8_once(void* address, sg_word2_t value) {
+  __stcs((sg_word2_t*)address, value);
+}
 
 // --- Tiles of 16 x 16 over a wave: device_tile.h has the common part ---
 

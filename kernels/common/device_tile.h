@@ -156,9 +156,43 @@ SG_DEVICE void sg_tile_multiply_wide(sg_tile_t* sum, const sg_tile_t& left,
   sg_tile_multiply_fp32(sum, left.value, right.value);
 }
 
-// SG_TILE_RUN neighbours in a row, as they lie in memory of fp32.
+// SG_TILE_RUN neighbours in a row, as they lie in memory of fp32 and of bf16.
 typedef struct sg_run_t {
   float value[SG_TILE_RUN];
 } __attribute__((aligned(SG_TILE_RUN * 4))) sg_run_t;
+typedef struct sg_bf16_run_t {
+  uint32_t pair[SG_TILE_RUN / 2];
+} __attribute__((aligned(SG_TILE_RUN * 2))) sg_bf16_run_t;
+
+// A run of a tensor of fp32 or bf16; |offset| is a multiple of SG_TILE_RUN.
+SG_DEVICE sg_run_t sg_run_load(int32_t dtype, const void* tensor,
+                               int64_t offset) {
+  if (dtype == SG_DTYPE_FP32) {
+    return *(const sg_run_t*)((const float*)tensor + offset);
+  }
+  const sg_bf16_run_t narrow =
+      *(const sg_bf16_run_t*)((const uint16_t*)tensor + offset);
+  sg_run_t run;
+#pragma unroll
+  for (int32_t i = 0; i < SG_TILE_RUN; i += 2) {
+    run.value[i] = sg_float_of(narrow.pair[i / 2] << 16);
+    run.value[i + 1] = sg_float_of(narrow.pair[i / 2] & 0xffff0000u);
+  }
+  return run;
+}
+
+SG_DEVICE void sg_run_store(int32_t dtype, void* tensor, int64_t offset,
+                            const sg_run_t& run) {
+  if (dtype == SG_DTYPE_FP32) {
+    *(sg_run_t*)((float*)tensor + offset) = run;
+    return;
+  }
+  sg_bf16_run_t narrow;
+#pragma unroll
+  for (int32_t i = 0; i < SG_TILE_RUN; i += 2) {
+    narrow.pair[i / 2] = sg_bf16_pair_of(run.value[i], run.value[i + 1]);
+  }
+  *(sg_bf16_run_t*)((uint16_t*)tensor + offset) = narrow;
+}
 
 #endif  // STEPGRAPH_KERNELS_COMMON_DEVICE_TILE_H_

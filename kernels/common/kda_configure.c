@@ -65,20 +65,13 @@ sg_status_t sg__kda_check_geometry(const char* op,
                           "fp16",
                           op, (int)geometry->activation_dtype);
   }
-  return check_kinds(op, geometry);
-}
-
-sg_status_t sg__kda_check_state_dtype(const char* op,
-                                      const sg_kda_geometry_t* geometry,
-                                      const sg_target_t* target) {
-  const sg_dtype_t dtype = geometry->state_dtype;
-  const bool on_host = target->flavour == SG_FLAVOUR_HOST;
-  if (dtype == SG_DTYPE_FP32 || (on_host && dtype == SG_DTYPE_BF16)) {
-    return sg_status_ok();
+  if (geometry->state_dtype != SG_DTYPE_FP32 &&
+      geometry->state_dtype != SG_DTYPE_BF16) {
+    return sg_status_make(SG_STATUS_UNSUPPORTED,
+                          "%s: state dtype %s, supported are fp32 and bf16", op,
+                          sg_dtype_name(geometry->state_dtype));
   }
-  return sg_status_make(
-      SG_STATUS_UNSUPPORTED, "%s: state dtype %s, %s supports %s", op,
-      sg_dtype_name(dtype), target->name, on_host ? "fp32 and bf16" : "fp32");
+  return check_kinds(op, geometry);
 }
 
 typedef struct required_pointer_t {
@@ -120,7 +113,7 @@ typedef struct row_stride_t {
   int64_t width;
 } row_stride_t;
 
-// Device code reads state rows in words of 16 bytes.
+// Device code reads four elements of a state at a time.
 static sg_status_t check_state_alignment(const char* op,
                                          const sg_kda_tensors_t* tensors,
                                          const sg_target_t* target) {
@@ -129,7 +122,7 @@ static sg_status_t check_state_alignment(const char* op,
       tensors->state_slot_stride % 4 != 0) {
     return sg_status_make(SG_STATUS_INVALID_ARGUMENT,
                           "%s: state at %p with slots of %lld elements, %s "
-                          "needs 16 bytes of alignment",
+                          "needs 16 bytes of alignment and a multiple of 4",
                           op, tensors->state,
                           (long long)tensors->state_slot_stride, target->name);
   }

@@ -20,12 +20,6 @@ extern "C" {
 SG_MUST_USE sg_status_t
 sg__kda_check_geometry(const char* op, const sg_kda_geometry_t* geometry);
 
-// Whether kernels for |target| keep states of the geometry's dtype: fp32, and
-// on the host bf16.
-SG_MUST_USE sg_status_t
-sg__kda_check_state_dtype(const char* op, const sg_kda_geometry_t* geometry,
-                          const sg_target_t* target);
-
 // Pointers, strides, alignment and capacities of a call whose geometry is
 // supported.
 SG_MUST_USE sg_status_t sg__kda_check_args(const char* op,

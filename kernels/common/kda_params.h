@@ -45,7 +45,7 @@ typedef struct sg_kda_params_t {
   int32_t token_capacity;
   int32_t zero_tail;       // 0 or 1
   int32_t zeroes_outputs;  // 0 or 1
-  int32_t state_dtype;     // sg_dtype_t; SG_DTYPE_FP32 on GPUs
+  int32_t state_dtype;     // SG_DTYPE_FP32 or SG_DTYPE_BF16
   int32_t reserved;        // 0
   float scale;
   float gate_lower_bound;

@@ -18,10 +18,10 @@ SG_DEVICE bool sg_kda_has_slot(const sg_kda_params_t* p, int32_t sequence) {
   return slot >= 0 && slot != p->null_slot;
 }
 
-// State of one value head, [value_dim, key_dim]; always fp32.
-SG_DEVICE float* sg_kda_state_of(const sg_kda_params_t* p, int32_t sequence,
-                                 int32_t value_head) {
-  return (float*)p->state + (int64_t)p->slots[sequence] * p->state_slot_stride +
+// Offset of the state of one value head, [value_dim, key_dim].
+SG_DEVICE int64_t sg_kda_state_offset(const sg_kda_params_t* p,
+                                      int32_t sequence, int32_t value_head) {
+  return (int64_t)p->slots[sequence] * p->state_slot_stride +
          (int64_t)value_head * p->value_dim * p->key_dim;
 }
 

@@ -5,15 +5,16 @@
 //
 // Constraints
 //   dtypes     q, k, v, o, raw_g, raw_beta: fp32, bf16 or fp16, alike (raw_g
-//              and raw_beta fp32 when given); a_log, dt_bias fp32; state fp32,
-//              on the host also bf16: what a step starts from and leaves, in
-//              between it is fp32
+//              and raw_beta fp32 when given); a_log, dt_bias fp32; state fp32
+//              or bf16: what a step starts from and leaves, in between it is
+//              fp32
 //   shapes     key_dim, value_dim 32 to 256 in steps of 16; value_heads a
 //              multiple of heads; chunk_size 16, 32 or 64
 //   alignment  that of the elements
 //   gates      given log decays are at most 0; given betas are 0 to 2 on GPUs
 //              where panels are of fp16
-//   alignment  of the state on GPUs: 16 bytes, slots included
+//   alignment  of the state on GPUs: 16 bytes, slots of a multiple of 4
+//              elements
 //   values     v and elements of the state below 2^60 on the host, whose reads
 //              of them are larger by 2^60
 //   host       1 thread a block; scratch as in scratch_host.h

@@ -62,7 +62,7 @@ typedef struct raw_tile_t {
 
 // Rows of the state beyond value_dim and channels beyond key_dim are zero.
 template <int32_t KEY_TILES, typename element_t>
-SG_DEVICE void load_state(const sg_kda_params_t* p, const float* state,
+SG_DEVICE void load_state(const sg_kda_params_t* p, int64_t offset,
                           int32_t first_row, bool fresh,
                           sg_scan_state_t<KEY_TILES>* out_state) {
   const bool reads = !fresh && first_row < p->value_dim;
@@ -79,7 +79,8 @@ SG_DEVICE void load_state(const sg_kda_params_t* p, const float* state,
       const int64_t v = first_row + sg_tile_row(i);
       sg_run_t run = {};
       if (reads && c < p->key_dim) {
-        run = *(const sg_run_t*)(state + v * p->key_dim + c);
+        run =
+            sg_run_load(p->state_dtype, p->state, offset + v * p->key_dim + c);
       }
 #pragma unroll
       for (int32_t j = 0; j < SG_TILE_RUN; ++j) {
@@ -92,7 +93,7 @@ SG_DEVICE void load_state(const sg_kda_params_t* p, const float* state,
 template <int32_t KEY_TILES>
 SG_DEVICE void store_state(const sg_kda_params_t* p,
                            const sg_scan_state_t<KEY_TILES>& from,
-                           int32_t first_row, float* state) {
+                           int32_t first_row, int64_t offset) {
   if (first_row >= p->value_dim) return;
 #pragma unroll
   for (int32_t t = 0; t < KEY_TILES; ++t) {
@@ -106,7 +107,10 @@ SG_DEVICE void store_state(const sg_kda_params_t* p,
         run.value[j] = from.tile[t].value[i + j] *
                        sg_power_of_two(from.exponent[sg_tile_row_index(i + j)]);
       }
-      if (c < p->key_dim) *(sg_run_t*)(state + v * p->key_dim + c) = run;
+      if (c < p->key_dim) {
+        sg_run_store(p->state_dtype, p->state, offset + v * p->key_dim + c,
+                     run);
+      }
     }
   }
 }
@@ -225,12 +229,12 @@ SG_DEVICE void run_item(const sg_kda_chunk_params_t* params, int32_t sequence,
     return;
   }
   place.first_chunk = params->chunk_offsets[sequence];
-  float* memory = sg_kda_state_of(p, sequence, place.value_head);
+  const int64_t offset = sg_kda_state_offset(p, sequence, place.value_head);
   sg_scan_state_t<KEY_TILES> state;
-  load_state<KEY_TILES, element_t>(p, memory, place.first_row,
+  load_state<KEY_TILES, element_t>(p, offset, place.first_row,
                                    p->computed_lens[sequence] == 0, &state);
   scan_sequence<KEY_TILES, element_t>(params, place, stream, &state);
-  store_state(p, state, place.first_row, memory);
+  store_state(p, state, place.first_row, offset);
 }
 
 template <int32_t KEY_TILES, typename element_t>

@@ -19,16 +19,21 @@ _Static_assert(offsetof(sg_kda_recurrent_params_t, kda) == 0,
     .field_count = sizeof(fields) / sizeof(fields[0]),                    \
   }
 
-static const sg_kernel_t kernels[SG_KDA_KEY_CLASSES] = {
-    KERNEL(kda_recurrent_k64_handle),
-    KERNEL(kda_recurrent_k128_handle),
-    KERNEL(kda_recurrent_k256_handle),
-};
+#define VARIANT(variant) KERNEL(kda_recurrent_##variant##_handle),
+
+static const sg_kernel_t kernels[SG_KDA_RECURRENT_VARIANT_COUNT] = {
+    SG_KDA_RECURRENT_VARIANTS(VARIANT)};
+
+static const sg_kernel_t* kernel_of(const sg_kda_geometry_t* geometry) {
+  const int32_t first =
+      geometry->state_dtype == SG_DTYPE_BF16 ? SG_KDA_KEY_CLASSES : 0;
+  return &kernels[first + sg__kda_key_class(geometry->key_dim)];
+}
 
 sg_status_t sg_kda_recurrent_supports(const sg_kda_geometry_t* geometry,
                                       const sg_target_t* target) {
-  SG_RETURN_IF_ERROR(sg__kda_check_geometry("kda_recurrent", geometry));
-  return sg__kda_check_state_dtype("kda_recurrent", geometry, target);
+  (void)target;
+  return sg__kda_check_geometry("kda_recurrent", geometry);
 }
 
 sg_status_t sg_kda_recurrent_workspace_bytes(
@@ -47,7 +52,7 @@ sg_status_t sg__kda_recurrent_configure(const sg_target_t* target,
   SG_RETURN_IF_ERROR(sg_kda_recurrent_supports(args->geometry, target));
   SG_RETURN_IF_ERROR(sg__kda_check_args("kda_recurrent", args, target));
   const sg_kda_geometry_t* geometry = args->geometry;
-  const sg_kernel_t* kernel = &kernels[sg__kda_key_class(geometry->key_dim)];
+  const sg_kernel_t* kernel = kernel_of(geometry);
   const bool on_host = target->flavour == SG_FLAVOUR_HOST;
   const int64_t splits =
       on_host ? 1 : sg_ceil_div(geometry->value_dim, SG_KDA_RECURRENT_ROWS);

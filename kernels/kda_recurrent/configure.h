@@ -6,6 +6,7 @@
 #ifndef STEPGRAPH_KERNELS_KDA_RECURRENT_CONFIGURE_H_
 #define STEPGRAPH_KERNELS_KDA_RECURRENT_CONFIGURE_H_
 
+#include "kernels/common/kda_configure.h"
 #include "kernels/kda_recurrent/kda_recurrent.h"
 #include "kernels/kda_recurrent/params.h"
 
@@ -13,11 +14,23 @@
 extern "C" {
 #endif
 
-// Accessors of the device code, one for each class of key_dim. On the host they
-// all give the same kernel.
-const void* kda_recurrent_k64_handle(void);
-const void* kda_recurrent_k128_handle(void);
-const void* kda_recurrent_k256_handle(void);
+// What device code is compiled for: a dtype of the state, and a class of
+// key_dim.
+#define SG_KDA_RECURRENT_VARIANTS(X) \
+  X(fp32_k64)                        \
+  X(fp32_k128)                       \
+  X(fp32_k256)                       \
+  X(bf16_k64)                        \
+  X(bf16_k128)                       \
+  X(bf16_k256)
+
+enum { SG_KDA_RECURRENT_VARIANT_COUNT = 2 * SG_KDA_KEY_CLASSES };
+
+// Accessors of the device code. On the host they all give the same kernel.
+#define SG_KDA_RECURRENT_DECLARE(variant) \
+  const void* kda_recurrent_##variant##_handle(void);
+SG_KDA_RECURRENT_VARIANTS(SG_KDA_RECURRENT_DECLARE)
+#undef SG_KDA_RECURRENT_DECLARE
 
 // Holds the params that its launch points to: not to be copied.
 typedef struct sg_kda_recurrent_plan_t {

@@ -109,6 +109,29 @@ SG_DEVICE float load_token(const sg_kda_params_t* p, int64_t row,
   return scalars.k_dot_q;
 }
 
+// An element of a state in bf16.
+typedef struct bf16_t {
+  uint16_t bits;
+} bf16_t;
+
+// Four elements of a state.
+SG_DEVICE sg_float4_t load_piece(const float* piece) {
+  return sg_load_16_once(piece);
+}
+SG_DEVICE sg_float4_t load_piece(const bf16_t* piece) {
+  const sg_word2_t pairs = sg_load_8_once(piece);
+  return sg_float4_t{
+      sg_float_of(pairs.x << 16), sg_float_of(pairs.x & 0xffff0000u),
+      sg_float_of(pairs.y << 16), sg_float_of(pairs.y & 0xffff0000u)};
+}
+SG_DEVICE void store_piece(float* piece, sg_float4_t value) {
+  sg_store_16_once(piece, value);
+}
+SG_DEVICE void store_piece(bf16_t* piece, sg_float4_t value) {
+  sg_store_8_once(piece, sg_word2_t{sg_bf16_pair_of(value.x, value.y),
+                                    sg_bf16_pair_of(value.z, value.w)});
+}
+
 // Pieces of four channels of the thread's part of one row.
 template <int32_t PIECES>
 struct row_part_t {
@@ -123,25 +146,25 @@ SG_DEVICE float dot4(sg_float4_t a, sg_float4_t b) {
   return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
 }
 
-template <int32_t PIECES>
-SG_DEVICE row_part_t<PIECES> load_row(const float* row, bool reads,
+template <int32_t PIECES, typename state_t>
+SG_DEVICE row_part_t<PIECES> load_row(const state_t* row, bool reads,
                                       int32_t key_dim) {
   row_part_t<PIECES> part;
 #pragma unroll
   for (int32_t i = 0; i < PIECES; ++i) {
     part.piece[i] = sg_float4_t{0.0f, 0.0f, 0.0f, 0.0f};
     if (reads && channel_of(i) < key_dim) {
-      part.piece[i] = sg_load_16_once(row + channel_of(i));
+      part.piece[i] = load_piece(row + channel_of(i));
     }
   }
   return part;
 }
 
 // Writes the row back, decayed and updated, and returns its output.
-template <int32_t PIECES>
+template <int32_t PIECES, typename state_t>
 SG_DEVICE float update_row(const token_t* token, row_part_t<PIECES> part,
                            float value, float beta, float k_dot_q,
-                           int32_t key_dim, bool writes, float* row) {
+                           int32_t key_dim, bool writes, state_t* row) {
   float read_k = 0.0f, read_q = 0.0f;
 #pragma unroll
   for (int32_t i = 0; i < PIECES; ++i) {
@@ -159,7 +182,7 @@ SG_DEVICE float update_row(const token_t* token, row_part_t<PIECES> part,
     const sg_float4_t k = sg_load_16(token->k + c);
     const sg_float4_t s = part.piece[i];
     if (writes && c < key_dim) {
-      sg_store_16_once(
+      store_piece(
           row + c,
           sg_float4_t{s.x * e.x + delta * k.x, s.y * e.y + delta * k.y,
                       s.z * e.z + delta * k.z, s.w * e.w + delta * k.w});
@@ -169,7 +192,7 @@ SG_DEVICE float update_row(const token_t* token, row_part_t<PIECES> part,
 }
 
 // Rows |first_row| to first_row + SG_KDA_RECURRENT_ROWS - 1 of one state.
-template <int32_t PIECES>
+template <int32_t PIECES, typename state_t>
 SG_DEVICE void run_item(const sg_kda_params_t* p, int32_t sequence,
                         int32_t value_head, int32_t first_row, token_t* token) {
   const int32_t key_dim = p->key_dim;
@@ -184,7 +207,8 @@ SG_DEVICE void run_item(const sg_kda_params_t* p, int32_t sequence,
     }
     return;
   }
-  float* state = sg_kda_state_of(p, sequence, value_head);
+  state_t* state =
+      (state_t*)p->state + sg_kda_state_offset(p, sequence, value_head);
   const bool fresh = p->computed_lens[sequence] == 0;
   row_part_t<PIECES> part[ROWS];
   float value[ROWS];
@@ -223,7 +247,7 @@ SG_DEVICE void run_item(const sg_kda_params_t* p, int32_t sequence,
 template <int32_t PIECES>
 static constexpr int32_t RESIDENT = PIECES > 4 ? 2 : 4;
 
-template <int32_t PIECES>
+template <int32_t PIECES, typename state_t>
 __global__ void SG_LAUNCH_BOUNDS(THREADS, RESIDENT<PIECES>)
     kda_recurrent(sg_kda_recurrent_params_t params) {
   SG_SHARED token_t token;
@@ -235,20 +259,20 @@ __global__ void SG_LAUNCH_BOUNDS(THREADS, RESIDENT<PIECES>)
   const uint32_t items =
       (uint32_t)p->counts->decode_count * value_heads * splits;
   for (uint32_t item = sg_block(); item < items; item += sg_grid()) {
-    run_item<PIECES>(p, (int32_t)(item / splits / value_heads),
-                     (int32_t)(item / splits % value_heads),
-                     (int32_t)(item % splits) * SG_KDA_RECURRENT_ROWS, &token);
+    run_item<PIECES, state_t>(p, (int32_t)(item / splits / value_heads),
+                              (int32_t)(item / splits % value_heads),
+                              (int32_t)(item % splits) * SG_KDA_RECURRENT_ROWS,
+                              &token);
   }
 }
 
-extern "C" const void* kda_recurrent_k64_handle(void) {
-  return sg_kernel_handle(kda_recurrent<2>);
-}
-
-extern "C" const void* kda_recurrent_k128_handle(void) {
-  return sg_kernel_handle(kda_recurrent<4>);
-}
-
-extern "C" const void* kda_recurrent_k256_handle(void) {
-  return sg_kernel_handle(kda_recurrent<8>);
-}
+#define HANDLE(variant, pieces, state_t)                          \
+  extern "C" const void* kda_recurrent_##variant##_handle(void) { \
+    return sg_kernel_handle(kda_recurrent<pieces, state_t>);      \
+  }
+HANDLE(fp32_k64, 2, float)
+HANDLE(fp32_k128, 4, float)
+HANDLE(fp32_k256, 8, float)
+HANDLE(bf16_k64, 2, bf16_t)
+HANDLE(bf16_k128, 4, bf16_t)
+HANDLE(bf16_k256, 8, bf16_t)

@@ -17,14 +17,8 @@ const sg_host_kernel_t* sg__kda_recurrent_variant(sg_host_isa_t isa) {
   return &kernels[isa];
 }
 
-const void* kda_recurrent_k64_handle(void) {
-  return sg__kda_recurrent_variant(sg__host_isa_best());
-}
-
-const void* kda_recurrent_k128_handle(void) {
-  return kda_recurrent_k64_handle();
-}
-
-const void* kda_recurrent_k256_handle(void) {
-  return kda_recurrent_k64_handle();
-}
+#define DEFINE_HANDLE(variant)                             \
+  const void* kda_recurrent_##variant##_handle(void) {     \
+    return sg__kda_recurrent_variant(sg__host_isa_best()); \
+  }
+SG_KDA_RECURRENT_VARIANTS(DEFINE_HANDLE)

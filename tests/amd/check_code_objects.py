@@ -51,7 +51,9 @@ def expectations():
         "step_done": Expected(64, 1),
     }
     for pieces, workgroups in ((2, 4), (4, 4), (8, 2)):
-        table[f"_Z13kda_recurrentILi{pieces}E.*"] = Expected(128, workgroups)
+        for state in "f", "6bf16_t":
+            table[f"_Z13kda_recurrentILi{pieces}E{state}E.*"] = Expected(
+                128, workgroups)
     # kernels/kda_chunk/params.h, in the order of key tiles.
     rows = (("prepare", 2, "9sg_fp16_t", (2, 2, 1)),
             ("prepare", 4, "f", (2, 1, 1)),

@@ -37,11 +37,12 @@ class Case:
     def __init__(self, lens, computed, heads=1, group=1, key_dim=64,
                  value_dim=64, dtype=FP32, gate=GATE_SOFTPLUS,
                  beta=BETA_SIGMOID, hard=False, chunk_size=64, l2norm=True,
-                 slots=None, padding=8, seed=1):
+                 slots=None, padding=8, state_dtype=FP32, seed=1):
         self.lens, self.computed = lens, computed
         self.heads, self.value_heads = heads, heads * group
         self.key_dim, self.value_dim = key_dim, value_dim
         self.dtype, self.gate, self.beta = dtype, gate, beta
+        self.state_dtype = state_dtype
         self.chunk_size, self.l2norm = chunk_size, l2norm
         self.scale, self.lower_bound = key_dim ** -0.5, -5.0
         self.slots = slots or [i + 1 for i in range(len(lens))]
@@ -84,7 +85,8 @@ class Case:
             raw_beta = sigmoid(raw_beta)
         self.raw_beta = round_to(raw_beta, FP32 if self.beta == BETA_GIVEN
                                  else self.dtype)
-        self.states = round_to(normal((len(self.lens), hv, v, k)), FP32)
+        self.states = round_to(normal((len(self.lens), hv, v, k)),
+                               self.state_dtype)
 
     def log_decay(self, token, head):
         x = self.raw_g[token, head]
