@@ -118,7 +118,7 @@ static sg_status_t time_replays(const kda_layer_t* layer, hipGraphExec_t exec,
   SG_RETURN_IF_HIP_ERROR(hipEventCreate, &end);
   sg_status_t status = sg_status_ok();
   for (int32_t i = 0; i <= repeats && sg_status_is_ok(status); ++i) {
-    float ms;
+    float ms = 0.0f;
     status = time_replay(exec, layer->where.stream, start, end, &ms);
     if (i > 0) samples_add(samples, (double)ms / GRAPH_RUNS);
   }

@@ -7,6 +7,7 @@ the golden cases: relative L2 of o and of the states.
 Exit code 1 where a distance is above what the two may be off together.
 """
 
+import itertools
 import math
 import pathlib
 import subprocess
@@ -30,6 +31,7 @@ def run(tool, case, path, *options):
 
 
 def distance(expected, found):
+    assert len(expected) == len(found)
     squares = sum(x * x for x in expected)
     difference = sum((x - y) ** 2 for x, y in zip(expected, found))
     return math.sqrt(difference / squares) if squares else math.sqrt(difference)
@@ -37,19 +39,21 @@ def distance(expected, found):
 
 def main():
     first, second = sys.argv[1:]
-    path = pathlib.Path(tempfile.mkdtemp()) / "out.safetensors"
+    models = sorted(GOLDEN.glob("*.model.json"))
+    assert models, f"no cases in {GOLDEN}"
     far = False
     print(f"{'case':22} {'form':10} {'dtype':6} {'o':>9} {'state':>9}")
-    for model in sorted(GOLDEN.glob("*.model.json")):
+    for model, options in itertools.product(models, ([], ["--recurrent"])):
         case = model.name.removesuffix(".model.json")
-        for options in ([], ["--recurrent"]):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "out.safetensors"
             ours, theirs = (run(tool, case, path, *options) for tool in (first, second))
-            dtype = ours["o"].dtype
-            found = [distance(ours[name].values, theirs[name].values)
-                     for name in ("o", "final_state")]
-            far |= any(not x <= limit for x, limit in zip(found, LIMITS[dtype]))
-            print(f"{case:22} {'recurrent' if options else 'chunk':10} {dtype:6} "
-                  f"{found[0]:9.2e} {found[1]:9.2e}")
+        dtype = ours["o"].dtype
+        found = [distance(ours[name].values, theirs[name].values)
+                 for name in ("o", "final_state")]
+        far |= any(not x <= limit for x, limit in zip(found, LIMITS[dtype]))
+        print(f"{case:22} {'recurrent' if options else 'chunk':10} {dtype:6} "
+              f"{found[0]:9.2e} {found[1]:9.2e}")
     return 1 if far else 0
 
 

@@ -19,9 +19,10 @@ enum {
 };
 
 // Half a unit in the last place of bf16 is 2e-3 of a number. The state is fp32
-// and rounded once a token; GPUs multiply operands of 11 bits.
+// and rounded once a token; AMX's products are off by 2^-17 in the mean, those
+// of GPUs have operands of 11 bits.
 #define OUTPUT_TOLERANCE 5e-3
-#define HOST_STATE_TOLERANCE 1e-5
+#define HOST_STATE_TOLERANCE 1e-4
 #define DEVICE_STATE_TOLERANCE 2e-3
 
 // Elements of a token's row, which has all heads.

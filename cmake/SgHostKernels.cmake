@@ -3,7 +3,17 @@
 # instruction set of kernels/common/host_isa.h and adds the objects to the
 # library. AMX takes those that have a form for it, where the compiler knows it.
 
-include(CheckCCompilerFlag)
+include(CheckCSourceCompiles)
+
+# Whether compiler, assembler and system know AMX.
+function(sg_check_amx out_variable flags)
+  list(JOIN flags " " CMAKE_REQUIRED_FLAGS)
+  check_c_source_compiles("
+    #include <immintrin.h>
+    #include <sys/syscall.h>
+    int main(void) { _tile_zero(0); return SYS_arch_prctl == 0; }"
+    ${out_variable})
+endfunction()
 
 function(sg_host_kernels)
   cmake_parse_arguments(arg "" "" "AMX" ${ARGN})
@@ -15,8 +25,8 @@ function(sg_host_kernels)
   set(flags_amx ${flags_avx512} -mavx512bf16 -mamx-tile -mamx-bf16)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
     list(APPEND isas avx2 avx512)
-    check_c_compiler_flag("-mavx512bf16 -mamx-tile -mamx-bf16" SG_HAS_AMX_FLAGS)
-    if(SG_HAS_AMX_FLAGS)
+    sg_check_amx(SG_HAS_AMX "${flags_amx}")
+    if(SG_HAS_AMX)
       list(APPEND isas amx)
       target_compile_definitions(stepgraph PRIVATE SG_HOST_HAS_AMX=1)
     endif()

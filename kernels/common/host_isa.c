@@ -16,8 +16,8 @@
 // Linux lets a process use the tiles only after it has asked for their state,
 // since that enlarges every thread's: arch_prctl(2), x86/xstate.rst.
 static bool request_tiles(void) {
-  enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
-  return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+  const long request_permission = 0x1023, tile_data = 18;
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 }
 
 // Bits of Intel's manual, volume 2A, CPUID leaf 7. Not all compilers have names

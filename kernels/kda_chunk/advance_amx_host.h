@@ -6,9 +6,10 @@
 //
 //   high high + high low + low high
 //
-// far closer than what activations of bf16 are rounded to. Only what k and q
-// read goes that way. What k writes is multiplied in fp32: as tiles its product
-// would have to go through memory to be added to the state.
+// off by up to 2^-14, 2^-17 in the mean: far less than activations of bf16 are
+// rounded by. Only what k and q read goes that way. What k writes is multiplied
+// in fp32: as tiles its product would have to go through memory to be added to
+// the state.
 //
 // A tile is 16 rows of 64 bytes. A left operand has a row's numbers in order, a
 // right one those of rows 2i and 2i + 1 in pairs, one pair a column.
@@ -18,13 +19,10 @@
 
 #include <assert.h>
 #include <immintrin.h>
+#include <string.h>
 
 #include "kernels/kda_chunk/prefetch_host.h"
 #include "kernels/kda_chunk/solve_host.h"
-
-// What is written by vectors is read by tiles after this: compilers do not see
-// that loads of tiles read memory.
-#define SG_TILE_FENCE() __asm__ volatile("" ::: "memory")
 
 enum {
   SG_AMX_ROWS = 16,
@@ -43,6 +41,10 @@ typedef struct sg_amx_config_t {
   uint8_t rows[16];
 } sg_amx_config_t;
 _Static_assert(sizeof(sg_amx_config_t) == 64, "as the processor reads it");
+
+// What is written by vectors is read by tiles after this: compilers do not see
+// that loads of tiles read memory.
+static inline void sg_amx_fence(void) { __asm__ volatile("" ::: "memory"); }
 
 static inline __m512 sg_amx_high(__m512 value) {
   return _mm512_castsi512_ps(_mm512_and_si512(
@@ -92,11 +94,13 @@ static inline uint32_t* sg_amx_state_pairs(const sg_kda_scan_t* scan,
 // The tiles of the state. Channels between key_dim and a multiple of
 // SG_AMX_DEPTH stay 0.
 static inline void sg_kda_advance_begin(const sg_kda_scan_t* scan) {
-  sg_amx_config_t config = {.palette = 1};
-  for (int32_t i = 0; i < 8; ++i) {
-    config.row_bytes[i] = SG_AMX_ROW_BYTES;
-    config.rows[i] = SG_AMX_ROWS;
-  }
+  // Static, since compilers see a read of its first bytes alone and could leave
+  // out the writing of the others.
+  static const sg_amx_config_t config = {
+      .palette = 1,
+      .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+      .rows = {16, 16, 16, 16, 16, 16, 16, 16},
+  };
   _tile_loadconfig(&config);
   if (scan->key_dim % SG_AMX_DEPTH != 0) {
     memset(scan->scratch->amx.state, 0, sizeof(scan->scratch->amx.state));
@@ -146,7 +150,7 @@ typedef struct sg_amx_reader_t {
 
 static inline sg_amx_reader_t sg_amx_start_reading(const sg_kda_scan_t* scan,
                                                    int32_t column) {
-  SG_TILE_FENCE();
+  sg_amx_fence();
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);

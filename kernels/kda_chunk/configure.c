@@ -150,30 +150,34 @@ static sg_kda_chunk_params_t fill_params(const sg_kda_args_t* args,
   };
 }
 
-static sg_status_t configure_scan(const sg_kda_args_t* args, int32_t columns,
-                                  sg_kda_chunk_plan_t* plan,
+// |splits| blocks for each sequence and value head at capacity.
+static sg_status_t configure_scan(const sg_kda_args_t* args, int32_t splits,
                                   sg_launch_t* launch) {
-  const sg_kda_geometry_t* geometry = args->geometry;
-  const int32_t splits = (int32_t)sg_ceil_div(geometry->value_dim, columns);
-  plan->params = fill_params(args, splits);
-  launch->kernel = &scan_kernels[variant_of(geometry)];
+  launch->kernel = &scan_kernels[variant_of(args->geometry)];
   return sg__kda_grid(launch->kernel->name, args->capacity.sequences,
-                      geometry->value_heads, splits, &launch->grid);
+                      args->geometry->value_heads, splits, &launch->grid);
 }
 
+// As many blocks as columns can be split for where that is few, and otherwise
+// no fewer than that.
 static sg_status_t configure_host(const sg_kda_args_t* args,
                                   sg_kda_chunk_plan_t* plan) {
-  plan->launch_count = 1;
-  plan->launches[0].block = 1;
-  plan->launches[0].shared_bytes = sizeof(sg_kda_scan_scratch_t);
+  const int64_t value_dim = args->geometry->value_dim;
+  const int64_t most = sg_ceil_div(value_dim, SG_KDA_CHUNK_STEP_COLUMNS);
+  const int64_t least = sg_ceil_div(value_dim, SG_KDA_CHUNK_SPLIT_COLUMNS);
+  const int64_t items =
+      (int64_t)args->capacity.sequences * args->geometry->value_heads;
+  const bool is_few = items * most <= SG_KDA_CHUNK_SPLIT_GRID;
   sg_launch_t* scan = &plan->launches[0];
+  plan->launch_count = 1;
+  plan->params = fill_params(args, /*split_count=*/0);
+  scan->block = 1;
+  scan->shared_bytes = sizeof(sg_kda_scan_scratch_t);
   SG_RETURN_IF_ERROR(
-      configure_scan(args, SG_KDA_CHUNK_STEP_COLUMNS, plan, scan));
-  if (scan->grid <= SG_KDA_CHUNK_SPLIT_GRID) return sg_status_ok();
-  SG_RETURN_IF_ERROR(
-      configure_scan(args, SG_KDA_CHUNK_SPLIT_COLUMNS, plan, scan));
-  if (scan->grid < SG_KDA_CHUNK_SPLIT_GRID)
+      configure_scan(args, (int32_t)(is_few ? most : least), scan));
+  if (!is_few && scan->grid < SG_KDA_CHUNK_SPLIT_GRID) {
     scan->grid = SG_KDA_CHUNK_SPLIT_GRID;
+  }
   return sg_status_ok();
 }
 
@@ -191,8 +195,10 @@ static sg_status_t configure_device(const sg_target_t* target,
   SG_RETURN_IF_ERROR(sg__kda_grid(
       prepare->kernel->name, args->capacity.chunks, geometry->value_heads,
       geometry->chunk_size / SG_KDA_TILE, &prepare->grid));
-  SG_RETURN_IF_ERROR(
-      configure_scan(args, SG_KDA_SCAN_WAVES * SG_KDA_TILE, plan, scan));
+  const int32_t splits = (int32_t)sg_ceil_div(geometry->value_dim,
+                                              SG_KDA_SCAN_WAVES * SG_KDA_TILE);
+  plan->params = fill_params(args, splits);
+  SG_RETURN_IF_ERROR(configure_scan(args, splits, scan));
   // The grids hold one block a work item so far.
   prepare->block = (uint32_t)threads;
   prepare->shared_bytes = (uint32_t)SG_KDA_PREPARE_SHARED_BYTES(

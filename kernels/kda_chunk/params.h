@@ -96,6 +96,7 @@ typedef struct sg_kda_chunk_params_t {
   const int64_t* chunk_offsets;
   unsigned char* panels;
   int32_t chunk_size;
+  // Blocks of the scan for a sequence and value head on GPUs; 0 on the host.
   int32_t split_count;
 } sg_kda_chunk_params_t;
 

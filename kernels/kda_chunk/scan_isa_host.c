@@ -15,8 +15,6 @@
 // are made block by block where they are used, in cache: reading them from
 // memory would take longer than making them.
 
-#include <assert.h>
-
 #include "kernels/common/host_symbol.h"
 #if defined(SG_HOST_FOR_AMX)
 #include "kernels/kda_chunk/advance_amx_host.h"
@@ -145,7 +143,7 @@ void SG_HOST_SYMBOL(sg__kda_chunk_scan_run)(const void* params_pointer,
   const sg_kda_chunk_params_t* params = params_pointer;
   const sg_kda_params_t* kda = &params->kda;
 #if defined(SG_HOST_FOR_AMX)
-  // The bits of fp32 and fp16 do not fit two bf16 numbers.
+  // Its products are not close enough for what fp16 and fp32 are rounded by.
   if (kda->activation_dtype != SG_DTYPE_BF16) {
     sg__kda_chunk_scan_run_avx512(params_pointer, block);
     return;

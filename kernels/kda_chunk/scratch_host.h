@@ -71,7 +71,7 @@ typedef struct sg_kda_scan_scratch_t {
   // the output. The width is that of the widest panel.
   float delta[SG_KDA_BLOCK_TOKENS * SG_KDA_CHUNK_SPLIT_COLUMNS];
   float out[SG_KDA_BLOCK_TOKENS * SG_KDA_CHUNK_SPLIT_COLUMNS];
-  // Not used by other instruction sets.
+  // For AMX alone.
   sg_kda_amx_scratch_t amx;
   // Those of the block after this one.
   sg_kda_line_queue_t queue;

@@ -5,13 +5,13 @@
 //
 // Constraints
 //   dtypes     q, k, v, o, raw_g, raw_beta: fp32, bf16 or fp16, alike (raw_g
-//              and raw_beta fp32 when given); a_log, dt_bias fp32; state fp32,
-//              on the host also bf16: what a step starts from and leaves, in
-//              between it is fp32
+//              and raw_beta fp32 when given); a_log, dt_bias fp32; state fp32
+//              or bf16: what a step starts from and leaves, in between it is
+//              fp32
 //   shapes     key_dim, value_dim 32 to 256 in steps of 16; value_heads a
 //              multiple of heads
-//   alignment  that of the elements; on GPUs the state's is 16 bytes, slots
-//              included
+//   alignment  that of the elements; on GPUs the state's is 16 bytes, its
+//              slots' a multiple of 4 elements
 //   gates      given log decays are at most 0
 //   host       grid sequence capacity x value_heads, block (decode, value
 //              head), 1 thread; scratch as in scratch_host.h

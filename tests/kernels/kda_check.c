@@ -139,9 +139,8 @@ static double default_tolerance(sg_dtype_t dtype) {
 // Rounding a state to bf16 is an error of up to 2^-8, uniform in a unit of
 // 2^-7 of the power of 2 below each element: 1.7e-3 in the mean.
 static double state_tolerance(const sg_kda_geometry_t* geometry) {
-  return geometry->state_dtype == SG_DTYPE_BF16
-             ? 2e-3
-             : kda_run_state_tolerance(geometry->activation_dtype);
+  return kda_run_state_tolerance(geometry->activation_dtype) +
+         (geometry->state_dtype == SG_DTYPE_BF16 ? 2e-3 : 0.0);
 }
 
 kda_errors_t kda_check_step(const kda_case_t* test, double tolerance) {

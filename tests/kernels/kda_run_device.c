@@ -27,9 +27,8 @@ typedef struct device_run_t {
 static void check(hipError_t error) { assert_int_equal(error, hipSuccess); }
 
 double kda_run_state_tolerance(sg_dtype_t dtype) {
-  // Operands are rounded to bf16 where activations are. Where gates are strong
-  // a state is hardly more than its last token's product of two of them, each
-  // with an error of up to 2^-9.
+  // Operands have 11 bits where activations are bf16, so that a product is off
+  // by up to 2^-11. A state is a sum of products of products: five times that.
   return dtype == SG_DTYPE_BF16 ? 2.5e-3 : 1e-5;
 }
 

@@ -40,7 +40,7 @@ static void test_kda_extreme_inputs(void** state) {
   }
 }
 
-// The limit for fp32 holds for the reference's hard inputs as well.
+// The limits for fp32 and bf16 hold for the reference's hard inputs as well.
 static void test_kda_hard_inputs_are_accurate(void** state) {
   (void)state;
   const int32_t lens[] = {0, 1, 63, 64, 65, 200};
@@ -53,6 +53,8 @@ static void test_kda_hard_inputs_are_accurate(void** state) {
       test.geometry.gate_kind = (sg_gate_kind_t)gate;
       test.geometry.key_dim = 128;
       test.geometry.value_dim = 128;
+      kda_check_step(&test, 0.0);
+      test.geometry.activation_dtype = SG_DTYPE_BF16;
       kda_check_step(&test, 0.0);
     }
   }

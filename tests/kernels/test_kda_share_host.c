@@ -6,7 +6,6 @@
 #include "kernels/kda_chunk/share_host.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/check.h"
 #include "tests/random.h"
@@ -38,7 +37,10 @@ static void check_batch(const batch_t* batch) {
     if (!sg_kda_find_share(&batch->params, &block, &share)) continue;
     assert_true(share.column_count > 0);
     assert_true(share.column_count <= SG_KDA_CHUNK_SPLIT_COLUMNS);
+    assert_true(share.first_column + share.column_count <= columns);
     assert_true(share.sequence >= batch->counts.decode_count);
+    assert_true(share.sequence < sequences);
+    assert_true(share.value_head < heads);
     int32_t* row =
         owners + (share.sequence * heads + share.value_head) * columns;
     for (int32_t c = 0; c < share.column_count; ++c) {
