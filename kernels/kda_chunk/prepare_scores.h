@@ -85,25 +85,6 @@ SG_DEVICE int32_t find_segment(const channel_t& channel, int32_t first,
   return (int32_t)sg_block_min((uint64_t)end, words);
 }
 
-// The channel's column of the operands of the scores where all rows make one
-// segment.
-template <int32_t KEY_TILES>
-SG_DEVICE void put_all_operands(const channel_t& channel, float* operands) {
-  constexpr int32_t SIZE = KEY_TILES * SG_TILE_ELEMENTS;
-  const int32_t c = sg_thread() % SG_TILE;
-  float* tile = operands + sg_thread() / SG_TILE * SG_TILE_ELEMENTS;
-  float sum = 0.0f;
-#pragma unroll
-  for (int32_t r = 0; r < ROWS; ++r) {
-    if (r > 0) sum += channel.decay[r];
-    const float decay = sg_exp2(sum) * GROWTH;
-    const int32_t at = sg_tile_index(r, c);
-    tile[at] = channel.k[r] * decay;
-    tile[SIZE + at] = channel.q[r] * decay;
-    tile[2 * SIZE + at] = channel.k[r] * (sg_exp2(-sum) * SHRINK);
-  }
-}
-
 // The channel's column of the operands of a segment's scores.
 template <int32_t KEY_TILES>
 SG_DEVICE void put_operands(const channel_t& channel, int32_t first,
@@ -185,7 +166,9 @@ SG_DEVICE void make_scores(const channel_t& channel, int32_t count,
   for (int32_t first = 0; first < count;) {
     int32_t end = count;
     if (whole) {
-      put_all_operands<KEY_TILES>(channel, operands);
+      // With constants nothing is left of the conditions. Rows beyond |count|
+      // are zero.
+      put_operands<KEY_TILES>(channel, 0, ROWS, operands);
     } else {
       end = find_segment(channel, first, count, shared->words);
       put_operands<KEY_TILES>(channel, first, end, operands);

@@ -19,8 +19,8 @@ typedef struct batch_t {
 
 // Blocks at the capacity of |sequences|, as the launch has them at least.
 static uint32_t least_grid(const batch_t* batch, int32_t sequences) {
-  const int32_t most = SG_KDA_CHUNK_SPLIT_COLUMNS;
-  const int32_t splits = (batch->params.value_dim + most - 1) / most;
+  const int64_t splits =
+      sg_ceil_div(batch->params.value_dim, SG_KDA_CHUNK_SPLIT_COLUMNS);
   return (uint32_t)(sequences * batch->params.value_heads * splits);
 }
 
