@@ -8,7 +8,6 @@ Exit code 1 where a distance is above what the two may be off together.
 """
 
 import itertools
-import math
 import pathlib
 import subprocess
 import sys
@@ -18,9 +17,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "data" / "golden"
 sys.path.insert(0, str(ROOT / "tests" / "cli"))
 import safetensors  # noqa: E402
-
-# Twice what a build may be off the recurrence (tests/cli/test_kda.py).
-LIMITS = {"BF16": (1.1e-2, 2.2e-3), "F16": (1.4e-3, 2.8e-4), "F32": (2e-5, 2e-5)}
+from closeness import TOLERANCES, error  # noqa: E402
 
 
 def run(tool, case, path, *options):
@@ -28,13 +25,6 @@ def run(tool, case, path, *options):
                GOLDEN / f"{case}.safetensors", "--out", path, *options]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return safetensors.read(path)
-
-
-def distance(expected, found):
-    assert len(expected) == len(found)
-    squares = sum(x * x for x in expected)
-    difference = sum((x - y) ** 2 for x, y in zip(expected, found))
-    return math.sqrt(difference / squares) if squares else math.sqrt(difference)
 
 
 def main():
@@ -49,9 +39,11 @@ def main():
             path = pathlib.Path(folder) / "out.safetensors"
             ours, theirs = (run(tool, case, path, *options) for tool in (first, second))
         dtype = ours["o"].dtype
-        found = [distance(ours[name].values, theirs[name].values)
+        assert all(ours[name].shape == theirs[name].shape for name in ours)
+        found = [error(ours[name].values, theirs[name].values)
                  for name in ("o", "final_state")]
-        far |= any(not x <= limit for x, limit in zip(found, LIMITS[dtype]))
+        # Both may be off the recurrence.
+        far |= any(not x <= 2 * limit for x, limit in zip(found, TOLERANCES[dtype]))
         print(f"{case:22} {'recurrent' if options else 'chunk':10} {dtype:6} "
               f"{found[0]:9.2e} {found[1]:9.2e}")
     return 1 if far else 0

@@ -32,10 +32,6 @@ typedef struct scaling_t {
   samples_t ratios[CASE_COUNT];
 } scaling_t;
 
-static int32_t tokens_of(const bench_case_t* shape) {
-  return shape->sequences * shape->tokens;
-}
-
 static sg_status_t initialize(int32_t repeats, scaling_t* scaling) {
   for (int32_t i = 0; i < CASE_COUNT; ++i) {
     SG_RETURN_IF_ERROR(
@@ -57,7 +53,7 @@ static void deinitialize(scaling_t* scaling) {
 
 // Microseconds a token, after a run that is not counted.
 static sg_status_t time_turn(const kda_layer_t* layer, double* out_token_us) {
-  const int32_t tokens = tokens_of(&layer->shape);
+  const int32_t tokens = bench_case_tokens(&layer->shape);
   const int32_t runs = (TURN_TOKENS + tokens - 1) / tokens;
   SG_RETURN_IF_ERROR(kda_layer_run(layer));
   const double start = timing_now_ms();
