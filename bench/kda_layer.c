@@ -106,7 +106,9 @@ static sg_status_t upload(const kda_layer_t* layer, int32_t buffer,
                           const void* data) {
   SG_RETURN_IF_HIP_ERROR(hipMemcpy, layer->buffers[buffer], data,
                          layer->bytes[buffer], hipMemcpyHostToDevice);
-  return sg_status_ok();
+  // A copy from pageable memory may be under way yet; the layer's stream would
+  // not wait for it.
+  return sg_status_from_hip(hipStreamSynchronize(NULL), "hipStreamSynchronize");
 }
 
 // |loc|, |lens|, |computed|, |slots| have room for the capacity's sequences and

@@ -103,10 +103,13 @@ static hipError_t fill_async(const sg_host_operation_t* operation,
   return sg_host_stream_submit(stream, operation);
 }
 
-static hipError_t fill_now(const sg_host_operation_t* operation) {
+// The null stream's. As on GPUs only memory of the host is filled when the call
+// returns: who does not wait for the rest must not get away with it here.
+static hipError_t fill_null_stream(const sg_host_operation_t* operation) {
   sg_host_stream_t* stream = sg_host_stream_find(NULL);
   SG_HOST_RETURN_IF_ERROR(sg_host_capture_check_unsafe());
   SG_HOST_RETURN_IF_ERROR(fill_async(operation, NULL));
+  if (!sg_host_memory_is_pinned(operation->fill.target)) return hipSuccess;
   return sg_host_wait_ticket(stream, stream->submitted);
 }
 
@@ -115,7 +118,7 @@ hipError_t hipMemset(void* dst, int value, size_t sizeBytes) {
   sg_host_operation_t operation =
       make_fill(dst, (uint32_t)value, /*element_bytes=*/1, sizeBytes);
   sg_host_lock();
-  hipError_t error = fill_now(&operation);
+  hipError_t error = fill_null_stream(&operation);
   sg_host_unlock();
   return sg_host_call_end(error);
 }

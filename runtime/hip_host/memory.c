@@ -288,3 +288,8 @@ hipError_t sg_host_memory_check_fill(const sg_host_fill_t* fill) {
                     fill->width * fill->element_bytes, fill->height);
   return fits ? hipSuccess : hipErrorInvalidValue;
 }
+
+bool sg_host_memory_is_pinned(const void* pointer) {
+  const region_t* region = find_region(pointer);
+  return region != NULL && region->is_pinned;
+}

@@ -16,4 +16,7 @@ hipError_t sg_host_memory_check_copy(const sg_host_copy_t* copy,
 // Checks that |fill| stays within memory of the runtime.
 hipError_t sg_host_memory_check_fill(const sg_host_fill_t* fill);
 
+// Whether |pointer| is in pinned memory of the runtime.
+bool sg_host_memory_is_pinned(const void* pointer);
+
 #endif  // STEPGRAPH_RUNTIME_HIP_HOST_MEMORY_H_

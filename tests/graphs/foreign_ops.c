@@ -10,6 +10,7 @@
 #include "kernels/kda_recurrent/kda_recurrent.h"
 #include "kernels/short_conv/short_conv.h"
 #include "tests/check.h"
+#include "tests/device_memory.h"
 
 enum { OFFSETS = KDA_MAX_SEQUENCES + 1 };
 
@@ -23,13 +24,6 @@ static sg_batch_capacity_t capacity_of(const foreign_ops_t* ops, int32_t tokens,
   return (sg_batch_capacity_t){
       tokens, sequences,
       (int32_t)sg_chunk_capacity(tokens, sequences, chunk_size)};
-}
-
-static void* allocate(size_t bytes, int byte) {
-  void* memory = NULL;
-  assert_hip(hipMalloc(&memory, bytes));
-  assert_hip(hipMemset(memory, byte, bytes));
-  return memory;
 }
 
 void foreign_ops_set_up(foreign_ops_t* ops, int32_t offset_bytes,
@@ -51,17 +45,17 @@ void foreign_ops_set_up(foreign_ops_t* ops, int32_t offset_bytes,
                                          &capacity, &workspace_bytes));
   assert_ok(sg_chunk_metadata_workspace_bytes(KDA_SLOTS, &stamp_bytes));
   size_t channels = (size_t)sg_short_conv_channels(geometry_of(ops));
-  ops->offsets = allocate(8 * OFFSETS, 0xff);
-  ops->computed_lens = allocate(4 * KDA_MAX_SEQUENCES, 0xff);
-  ops->slots = allocate(4 * KDA_MAX_SEQUENCES, 0xff);
-  ops->sequence_count = allocate(4, 0xff);
-  ops->counts = allocate(sizeof(sg_batch_counts_t), 0xff);
-  ops->offsets_copy = allocate(4 * OFFSETS, 0xff);
-  ops->chunk_indices = allocate(8 * (size_t)capacity.chunks, 0xff);
-  ops->chunk_offsets = allocate(8 * OFFSETS, 0xff);
-  ops->slot_stamps = allocate(stamp_bytes, 0);
-  ops->projections = allocate(4 * channels * KDA_MAX_TOKENS, 0xff);
-  ops->workspace = allocate(workspace_bytes, 0xff);
+  ops->offsets = device_allocate(8 * OFFSETS, 0xff);
+  ops->computed_lens = device_allocate(4 * KDA_MAX_SEQUENCES, 0xff);
+  ops->slots = device_allocate(4 * KDA_MAX_SEQUENCES, 0xff);
+  ops->sequence_count = device_allocate(4, 0xff);
+  ops->counts = device_allocate(sizeof(sg_batch_counts_t), 0xff);
+  ops->offsets_copy = device_allocate(4 * OFFSETS, 0xff);
+  ops->chunk_indices = device_allocate(8 * (size_t)capacity.chunks, 0xff);
+  ops->chunk_offsets = device_allocate(8 * OFFSETS, 0xff);
+  ops->slot_stamps = device_allocate(stamp_bytes, 0);
+  ops->projections = device_allocate(4 * channels * KDA_MAX_TOKENS, 0xff);
+  ops->workspace = device_allocate(workspace_bytes, 0xff);
   assert_hip(hipDeviceSynchronize());
 }
 
@@ -202,11 +196,6 @@ void foreign_ops_enqueue(const foreign_ops_t* ops, int32_t tokens,
   enqueue_norm(ops, &where, capacity);
 }
 
-static void upload(void* device, const void* host, size_t bytes) {
-  if (bytes == 0) return;
-  assert_hip(hipMemcpy(device, host, bytes, hipMemcpyHostToDevice));
-}
-
 void foreign_ops_write(const foreign_ops_t* ops, const sg_batch_t* batch,
                        int32_t sequences) {
   int64_t wide[OFFSETS] = {0};
@@ -224,9 +213,9 @@ void foreign_ops_write(const foreign_ops_t* ops, const sg_batch_t* batch,
   }
   size_t count = (size_t)sequences;
   bool is_wide = ops->offset_bytes == 8;
-  upload(ops->offsets, is_wide ? (const void*)wide : narrow,
-         (size_t)ops->offset_bytes * (count + 1));
-  upload(ops->computed_lens, computed, 4 * count);
-  upload(ops->slots, slots, 4 * count);
-  upload(ops->sequence_count, &batch->sequence_count, 4);
+  device_upload(ops->offsets, is_wide ? (const void*)wide : narrow,
+                (size_t)ops->offset_bytes * (count + 1));
+  device_upload(ops->computed_lens, computed, 4 * count);
+  device_upload(ops->slots, slots, 4 * count);
+  device_upload(ops->sequence_count, &batch->sequence_count, 4);
 }

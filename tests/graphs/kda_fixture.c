@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/check.h"
+#include "tests/device_memory.h"
 
 enum { GUARD = 0xa5, GUARD_BYTES = 256 };
 
@@ -119,8 +120,7 @@ static void upload(const kda_fixture_t* f, int32_t layer,
     set_element(dtype, staged, i, f->host[layer][buffer][first + i]);
   }
   char* address = f->device[kda_fixture_index(f, layer, buffer)];
-  assert_hip(hipMemcpy(address + target * element, staged, count * element,
-                       hipMemcpyHostToDevice));
+  device_upload(address + target * element, staged, count * element);
   free(staged);
 }
 
@@ -172,7 +172,7 @@ void kda_fixture_clear_inputs(kda_fixture_t* f, int byte) {
   for (size_t i = 0; i < f->program->buffer_count; ++i) {
     const sg_buffer_spec_t* spec = &f->program->buffers[i];
     if (spec->role != SG_BUFFER_INPUT) continue;
-    assert_hip(hipMemset(f->device[i], byte, spec->bytes));
+    device_fill(f->device[i], byte, spec->bytes);
   }
 }
 
@@ -192,12 +192,10 @@ void kda_fixture_place_inputs(kda_fixture_t* f, int32_t first_row,
 
 // Memory with a guard on both sides.
 static void* allocate_guarded(size_t bytes) {
-  void* memory = NULL;
-  assert_hip(hipMalloc(&memory, bytes + 2 * GUARD_BYTES));
-  assert_hip(hipMemset(memory, GUARD, bytes + 2 * GUARD_BYTES));
+  char* memory = device_allocate(bytes + 2 * GUARD_BYTES, GUARD);
   // 0xff bytes are NaN in every float format.
-  char* data = (char*)memory + GUARD_BYTES;
-  assert_hip(hipMemset(data, 0xff, bytes));
+  char* data = memory + GUARD_BYTES;
+  device_fill(data, 0xff, bytes);
   return data;
 }
 

@@ -3,6 +3,7 @@
 #include "tests/graphs/random_serving.h"
 
 #include "tests/check.h"
+#include "tests/device_memory.h"
 
 // fp32 throughout; states are carried over thousands of steps, but decay.
 static const double tolerance = 1e-5;
@@ -10,9 +11,7 @@ static const double tolerance = 1e-5;
 enum { STEPS_PER_INPUTS = 50 };
 
 static int32_t* allocate_ints(size_t count) {
-  void* memory = NULL;
-  assert_hip(hipMalloc(&memory, count * sizeof(int32_t)));
-  return memory;
+  return device_allocate(count * sizeof(int32_t), 0x5a);
 }
 
 void random_serving_set_up(random_serving_t* s, sg_capture_time_t capture,
@@ -40,9 +39,7 @@ void random_serving_tear_down(random_serving_t* s) {
 }
 
 static void copy_ints(int32_t* to, const int32_t* from, int32_t count) {
-  if (count == 0) return;
-  assert_hip(hipMemcpy(to, from, (size_t)count * sizeof(int32_t),
-                       hipMemcpyHostToDevice));
+  device_upload(to, from, (size_t)count * sizeof(int32_t));
 }
 
 static void run_on_device(random_serving_t* s, const sg_batch_t* batch) {

@@ -7,6 +7,7 @@
 
 #include "runtime/hip/error.h"
 #include "tests/check.h"
+#include "tests/device_memory.h"
 #include "tests/runtime/toy_program.h"
 
 // --- What is recorded ---
@@ -182,13 +183,6 @@ static sg_status_t record(void* self, const sg_kda_segment_t* segment) {
 
 // --- Its memory ---
 
-static void* allocate(size_t bytes, int byte) {
-  void* memory = NULL;
-  assert_hip(hipMalloc(&memory, bytes));
-  assert_hip(hipMemset(memory, byte, bytes));
-  return memory;
-}
-
 void segment_caller_set_up(segment_caller_t* c, kda_fixture_t* f,
                            int32_t piece_count, bool always_eager) {
   memset(c, 0, sizeof(*c));
@@ -201,19 +195,18 @@ void segment_caller_set_up(segment_caller_t* c, kda_fixture_t* f,
   options.piece_count = piece_count;
   kda_fixture_set_up(f, &options);
   for (int32_t layer = 0; layer < options.layers; ++layer) {
-    c->source[layer] =
-        allocate(kda_fixture_spec(f, layer, SG_KDA_BUFFER_Q)->bytes, 0xff);
-    c->kept[layer] =
-        allocate(kda_fixture_spec(f, layer, SG_KDA_BUFFER_O)->bytes, 0xff);
+    c->source[layer] = device_allocate(
+        kda_fixture_spec(f, layer, SG_KDA_BUFFER_Q)->bytes, 0xff);
+    c->kept[layer] = device_allocate(
+        kda_fixture_spec(f, layer, SG_KDA_BUFFER_O)->bytes, 0xff);
   }
-  c->x = allocate(sizeof(c->host_x), 0);
-  c->o = allocate(sizeof(c->model_o), 0xee);
-  c->state = allocate(sizeof(c->model_state), 0xee);
-  c->runs = allocate(sizeof(uint64_t), 0);
+  c->x = device_allocate(sizeof(c->host_x), 0);
+  c->o = device_allocate(sizeof(c->model_o), 0xee);
+  c->state = device_allocate(sizeof(c->model_state), 0xee);
+  c->runs = device_allocate(sizeof(uint64_t), 0);
   memset(c->model_state, 0xee, sizeof(c->model_state));
   for (uint64_t i = 0; i < KDA_MAX_TOKENS; ++i) c->host_x[i] = 17 * i + 5;
-  assert_hip(
-      hipMemcpy(c->x, c->host_x, sizeof(c->host_x), hipMemcpyHostToDevice));
+  device_upload(c->x, c->host_x, sizeof(c->host_x));
   assert_hip(hipStreamCreateWithFlags(&c->side, hipStreamNonBlocking));
   assert_hip(hipEventCreateWithFlags(&c->fork, hipEventDisableTiming));
   assert_hip(hipEventCreateWithFlags(&c->join, hipEventDisableTiming));
@@ -244,12 +237,10 @@ static void place_inputs(segment_caller_t* c, kda_fixture_t* plain) {
     size_t bytes;
     void* q = q_of(c, layer, &bytes);
     assert_hip(hipMemcpy(c->source[layer], q, bytes, hipMemcpyDeviceToDevice));
-    assert_hip(hipMemset(q, 0xff, bytes));
-    assert_hip(
-        hipMemset(c->kept[layer], 0xff,
-                  kda_fixture_spec(c->fixture, layer, SG_KDA_BUFFER_O)->bytes));
+    device_fill(q, 0xff, bytes);
+    device_fill(c->kept[layer], 0xff,
+                kda_fixture_spec(c->fixture, layer, SG_KDA_BUFFER_O)->bytes);
   }
-  assert_hip(hipDeviceSynchronize());
 }
 
 static void check_equal(const void* device, const void* expected, size_t bytes,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/check.h"
+#include "tests/device_memory.h"
 #include "tests/graphs/foreign_ops.h"
 
 // As in test_kda_step.c: a few hundred fp32 operations and the carried state.
@@ -217,10 +218,9 @@ static void check_fault(pair_t* p, const sg_batch_t* batch, int32_t code,
   size_t bytes = kda_fixture_spec(&p->replayed.fixture, 0, o)->bytes;
   float* found = malloc(bytes);
   assert_non_null(found);
-  assert_hip(hipMemset(
+  device_fill(
       p->replayed.fixture.device[kda_fixture_index(&p->replayed.fixture, 0, o)],
-      0xff, bytes));
-  assert_hip(hipDeviceSynchronize());
+      0xff, bytes);
   replay(p, batch);
   sg_batch_counts_t counts;
   assert_hip(hipMemcpy(&counts, p->replayed.counts, sizeof(counts),
@@ -253,8 +253,7 @@ static void test_faults_end_with_their_replay(void** state) {
   // A count beyond the capacity, with arrays that end at it.
   const int32_t count = KDA_MAX_SEQUENCES + 1;
   foreign_ops_write(&p.replayed, &(sg_batch_t){0}, KDA_MAX_SEQUENCES);
-  assert_hip(hipMemcpy(p.replayed.sequence_count, &count, sizeof(count),
-                       hipMemcpyHostToDevice));
+  device_upload(p.replayed.sequence_count, &count, sizeof(count));
   assert_hip(hipGraphLaunch(p.exec, p.replayed.fixture.stream));
   assert_hip(hipStreamSynchronize(p.replayed.fixture.stream));
   sg_batch_counts_t counts;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tests/check.h"
+#include "tests/device_memory.h"
 #include "tests/graphs/kda_fixture.h"
 
 // A copy of all pools and outputs.
@@ -40,8 +41,8 @@ static results_t take_results(const kda_fixture_t* f) {
 static void put_results(const kda_fixture_t* f, const results_t* results) {
   for (size_t i = 0; i < results->count; ++i) {
     if (results->buffers[i] == NULL) continue;
-    assert_hip(hipMemcpy(f->device[i], results->buffers[i],
-                         f->program->buffers[i].bytes, hipMemcpyHostToDevice));
+    device_upload(f->device[i], results->buffers[i],
+                  f->program->buffers[i].bytes);
   }
 }
 
@@ -246,7 +247,7 @@ static void set_scratch(const kda_fixture_t* f, int byte) {
       if (strcmp(regions[i].name, name) != 0) continue;
       ++found;
       if (strcmp(name, "slot_stamps") == 0) continue;
-      assert_hip(hipMemset((void*)regions[i].base, byte, regions[i].bytes));
+      device_fill((void*)regions[i].base, byte, regions[i].bytes);
     }
   }
   assert_int_equal(found, f->program->arena_region_count);

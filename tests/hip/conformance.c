@@ -15,6 +15,8 @@ int32_t* conformance_numbers(size_t count) {
   void* numbers = NULL;
   assert_hip_ok(hipMalloc(&numbers, count * sizeof(int32_t)));
   assert_hip_ok(hipMemset(numbers, 0, count * sizeof(int32_t)));
+  // Not over when it returns, and streams may be non-blocking.
+  assert_hip_ok(hipStreamSynchronize(NULL));
   return numbers;
 }
 

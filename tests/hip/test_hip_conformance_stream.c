@@ -164,6 +164,35 @@ static void test_non_blocking_streams_pass_the_null_stream(void** state) {
   assert_hip_ok(hipFree(log));
 }
 
+static void test_filling_device_memory_does_not_wait(void** state) {
+  (void)state;
+  int32_t* numbers = conformance_numbers(2);
+  conformance_gate_t gate = conformance_gate_close(NULL);
+  assert_hip_ok(hipMemset(numbers, 0x11, sizeof(int32_t)));
+  assert_hip(hipErrorNotReady, hipStreamQuery(NULL));
+  (void)hipGetLastError();
+  conformance_let_run();
+  conformance_gate_open(&gate);
+  int32_t values[2];
+  conformance_read(numbers, values, 2);
+  assert_int_equal(values[0], 0x11111111);
+  assert_int_equal(values[1], 0);
+  conformance_gate_destroy(&gate);
+  assert_hip_ok(hipFree(numbers));
+}
+
+static void test_filled_memory_of_the_host_can_be_read(void** state) {
+  (void)state;
+  enum { COUNT = 1 << 20 };
+  void* memory = NULL;
+  assert_hip_ok(
+      hipHostMalloc(&memory, COUNT * sizeof(int32_t), hipHostMallocDefault));
+  const int32_t* values = memory;
+  assert_hip_ok(hipMemset(memory, 0x11, COUNT * sizeof(int32_t)));
+  assert_int_equal(values[COUNT - 1], 0x11111111);
+  assert_hip_ok(hipHostFree(memory));
+}
+
 static void test_a_destroyed_stream_finishes_its_work(void** state) {
   (void)state;
   hipStream_t stream = make_stream(hipStreamNonBlocking);
@@ -259,6 +288,8 @@ int main(void) {
       cmocka_unit_test(test_streams_run_side_by_side),
       cmocka_unit_test(test_the_null_stream_orders_blocking_streams),
       cmocka_unit_test(test_non_blocking_streams_pass_the_null_stream),
+      cmocka_unit_test(test_filling_device_memory_does_not_wait),
+      cmocka_unit_test(test_filled_memory_of_the_host_can_be_read),
       cmocka_unit_test(test_a_destroyed_stream_finishes_its_work),
       cmocka_unit_test(test_an_event_tells_when_its_stream_got_there),
       cmocka_unit_test(test_an_event_orders_streams),

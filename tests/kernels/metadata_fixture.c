@@ -7,18 +7,12 @@
 
 #include "kernels/common/batch_tables.h"
 #include "tests/check.h"
+#include "tests/device_memory.h"
 
 static void* host_array(size_t bytes) {
   void* memory = malloc(bytes);
   assert_non_null(memory);
   memset(memory, 0x7f, bytes);
-  return memory;
-}
-
-static void* device_array(size_t bytes, int fill) {
-  void* memory = NULL;
-  assert_hip(hipMalloc(&memory, bytes));
-  assert_hip(hipMemset(memory, fill, bytes));
   return memory;
 }
 
@@ -60,17 +54,16 @@ static void allocate_device(metadata_fixture_t* f) {
   sg_step_cursor_t cursor = {.next_step = 1};
   f->ingest = (sg_batch_ingest_params_t){
       .ring = ring,
-      .cursor = device_array(sizeof(cursor), 0),
-      .counts = device_array(sizeof(sg_batch_counts_t), 0xee),
-      .query_start_loc = device_array(4 * (n + 1), 0xee),
-      .computed_lens = device_array(4 * n + 4, 0xee),
-      .slots = device_array(4 * n + 4, 0xee),
+      .cursor = device_allocate(sizeof(cursor), 0),
+      .counts = device_allocate(sizeof(sg_batch_counts_t), 0xee),
+      .query_start_loc = device_allocate(4 * (n + 1), 0xee),
+      .computed_lens = device_allocate(4 * n + 4, 0xee),
+      .slots = device_allocate(4 * n + 4, 0xee),
       .layout = f->layout,
       .ring_depth = f->ring_depth,
       .sequence_capacity = f->options.sequences,
       .chunk_capacity = f->chunks};
-  assert_hip(hipMemcpy(f->ingest.cursor, &cursor, sizeof(cursor),
-                       hipMemcpyHostToDevice));
+  device_upload(f->ingest.cursor, &cursor, sizeof(cursor));
   size_t stamps_bytes = 0;
   assert_ok(
       sg_chunk_metadata_workspace_bytes(f->options.slot_count, &stamps_bytes));
@@ -79,9 +72,9 @@ static void allocate_device(metadata_fixture_t* f) {
       .query_start_loc = f->ingest.query_start_loc,
       .computed_lens = f->ingest.computed_lens,
       .slots = f->ingest.slots,
-      .chunk_indices = device_array(8 * (size_t)f->chunks + 8, 0xee),
-      .chunk_offsets = device_array(8 * (n + 1), 0xee),
-      .slot_stamps = device_array(stamps_bytes, 0),
+      .chunk_indices = device_allocate(8 * (size_t)f->chunks + 8, 0xee),
+      .chunk_offsets = device_allocate(8 * (n + 1), 0xee),
+      .slot_stamps = device_allocate(stamps_bytes, 0),
       .sequence_capacity = f->options.sequences,
       .token_capacity = f->options.tokens,
       .chunk_capacity = f->chunks,

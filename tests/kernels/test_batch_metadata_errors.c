@@ -7,6 +7,7 @@
 
 #include "kernels/common/batch_tables.h"
 #include "tests/check.h"
+#include "tests/device_memory.h"
 #include "tests/kernels/metadata_fixture.h"
 #include "tests/random.h"
 
@@ -231,12 +232,10 @@ static void test_set_errors_stay(void** state) {
   set.error_code = SG_STEP_ERROR_PHASE;
   set.error_sequence = 4;
   set.error_value = 77;
-  assert_hip(
-      hipMemcpy(f.ingest.counts, &set, sizeof(set), hipMemcpyHostToDevice));
+  device_upload(f.ingest.counts, &set, sizeof(set));
   // A fault that would go before it, were it not set already.
   int32_t first = 3;
-  assert_hip(hipMemcpy(f.ingest.query_start_loc, &first, sizeof(first),
-                       hipMemcpyHostToDevice));
+  device_upload(f.ingest.query_start_loc, &first, sizeof(first));
   sg_enqueue_t where = {f.stream, NULL, f.target, -1};
   assert_ok(sg_chunk_metadata_enqueue(&where, &f.metadata));
   metadata_read(&f);

@@ -8,6 +8,7 @@
 
 #include "kernels/common/batch_tables.h"
 #include "tests/check.h"
+#include "tests/device_memory.h"
 #include "tests/kernels/metadata_fixture.h"
 
 static const metadata_options_t options = {8, 64, 4, 9, 5, SG_STEP_CONTENT_ANY};
@@ -34,10 +35,10 @@ static tables_t good_tables(void) {
 
 // A step on tables that the caller put on the device.
 static void run_given(metadata_fixture_t* f, const tables_t* tables) {
-  assert_hip(hipMemcpy(f->metadata.chunk_indices, tables->indices,
-                       sizeof(tables->indices), hipMemcpyHostToDevice));
-  assert_hip(hipMemcpy(f->metadata.chunk_offsets, tables->offsets,
-                       sizeof(tables->offsets), hipMemcpyHostToDevice));
+  device_upload(f->metadata.chunk_indices, tables->indices,
+                sizeof(tables->indices));
+  device_upload(f->metadata.chunk_offsets, tables->offsets,
+                sizeof(tables->offsets));
   metadata_set_batch(f, COUNT, lens, computed, slots);
   metadata_step(f);
 }
@@ -153,11 +154,9 @@ static void test_host_tables_travel_in_the_entry(void** state) {
 // Offsets of 64 bits as a caller may have them on the device.
 static void run_wide(metadata_fixture_t* f, const int64_t* offsets,
                      void* device) {
-  assert_hip(
-      hipMemcpy(device, offsets, 8 * (COUNT + 1), hipMemcpyHostToDevice));
+  device_upload(device, offsets, 8 * (COUNT + 1));
   sg_batch_counts_t counts = {.sequence_count = COUNT};
-  assert_hip(hipMemcpy(f->ingest.counts, &counts, sizeof(counts),
-                       hipMemcpyHostToDevice));
+  device_upload(f->ingest.counts, &counts, sizeof(counts));
   sg_enqueue_t where = {f->stream, NULL, f->target, -1};
   assert_ok(sg_chunk_metadata_enqueue(&where, &f->metadata));
   metadata_read(f);
@@ -178,7 +177,7 @@ static void test_offsets_of_64_bits(void** state) {
   f.metadata.query_start_loc = device;
   f.metadata.offset_bytes = 8;
   f.metadata.query_start_loc_copy = f.ingest.query_start_loc;
-  assert_hip(hipMemset(f.ingest.query_start_loc, 0xee, 4 * (COUNT + 1)));
+  device_fill(f.ingest.query_start_loc, 0xee, 4 * (COUNT + 1));
   run_wide(&f, good, device);
   assert_memory_equal(f.query_start_loc, f.batch.query_start_loc,
                       4 * (COUNT + 1));

@@ -6,6 +6,7 @@
 
 #include "runtime/base/shared_word.h"
 #include "tests/check.h"
+#include "tests/device_memory.h"
 #include "tests/kernels/metadata_fixture.h"
 
 static const metadata_options_t options = {4, 16, 4,
@@ -17,10 +18,8 @@ static void end_step(metadata_fixture_t* f, uint64_t step, int32_t code,
   sg_step_cursor_t cursor = {.next_step = step + 1, .current_step = step};
   sg_batch_counts_t counts = {
       .error_code = code, .error_sequence = sequence, .error_value = value};
-  assert_hip(hipMemcpy(f->ingest.cursor, &cursor, sizeof(cursor),
-                       hipMemcpyHostToDevice));
-  assert_hip(hipMemcpy(f->ingest.counts, &counts, sizeof(counts),
-                       hipMemcpyHostToDevice));
+  device_upload(f->ingest.cursor, &cursor, sizeof(cursor));
+  device_upload(f->ingest.counts, &counts, sizeof(counts));
   sg_enqueue_t where = {f->stream, NULL, f->target, -1};
   assert_ok(sg_step_done_enqueue(&where, &f->done));
   assert_hip(hipStreamSynchronize(f->stream));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/check.h"
+#include "tests/device_memory.h"
 
 static sg_shape_t shapes[] = {
     {"decode-8", SG_PHASE_DECODE, 8, 8},
@@ -28,7 +29,7 @@ static void bind_owned(fixture_t* f) {
   assert_ok(sg_executor_bind(f->executor, none, TOY_BUFFER_COUNT));
   for (size_t i = 0; i < TOY_BUFFER_COUNT; ++i) {
     f->device[i] = sg_executor_buffer(f->executor, i);
-    assert_hip(hipMemset(f->device[i], 0xee, f->toy.specs[i].bytes));
+    device_fill(f->device[i], 0xee, f->toy.specs[i].bytes);
   }
 }
 
@@ -36,8 +37,7 @@ static void bind_buffers(fixture_t* f) {
   sg_buffer_binding_t bindings[TOY_BUFFER_COUNT];
   for (int i = 0; i < TOY_BUFFER_COUNT; ++i) {
     bindings[i].bytes = f->toy.specs[i].bytes;
-    assert_hip(hipMalloc(&f->device[i], bindings[i].bytes));
-    assert_hip(hipMemset(f->device[i], 0xee, bindings[i].bytes));
+    f->device[i] = device_allocate(bindings[i].bytes, 0xee);
     bindings[i].address = f->device[i];
   }
   assert_ok(sg_executor_bind(f->executor, bindings, TOY_BUFFER_COUNT));
@@ -51,8 +51,7 @@ static void fill_buffers(fixture_t* f) {
   assert_hip(hipHostMalloc(&memory, row_bytes, hipHostMallocDefault));
   f->o = memory;
   for (int i = 0; i < FIXTURE_MAX_TOKENS; ++i) f->x[i] = fixture_random(f);
-  assert_hip(
-      hipMemcpy(f->device[TOY_X], f->x, row_bytes, hipMemcpyHostToDevice));
+  device_upload(f->device[TOY_X], f->x, row_bytes);
   memset(f->model_state, 0xee, sizeof(f->model_state));
 }
 
@@ -66,8 +65,7 @@ void fixture_set_up(fixture_t* f, const fixture_options_t* options) {
   sg_shape_limits_t limits = {FIXTURE_MAX_TOKENS, FIXTURE_MAX_SEQUENCES};
   toy_program_initialize(&f->toy, limits, FIXTURE_SLOTS, FIXTURE_NULL_SLOT,
                          options->tables);
-  void* counter = NULL;
-  assert_hip(hipMalloc(&counter, sizeof(uint64_t)));
+  void* counter = device_allocate(sizeof(uint64_t), 0);
   f->foreign_counter = counter;
   toy_program_cut(&f->toy, options->piece_count,
                   options->foreign ? counter : NULL);

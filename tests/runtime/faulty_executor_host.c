@@ -4,6 +4,7 @@
 
 #include "runtime/hip_host/hip_host.h"
 #include "tests/check.h"
+#include "tests/device_memory.h"
 #include "tests/runtime/faulty_executor.h"
 
 static sg_shape_t shapes[FAULTY_SHAPES] = {
@@ -49,8 +50,7 @@ void faulty_set_up(faulty_world_t* w) {
     assert_hip(hipMalloc(&w->bindings[i].address, w->bindings[i].bytes));
   }
   for (int i = 0; i < FAULTY_TOKENS; ++i) w->x[i] = 77777u * (uint64_t)(i + 1);
-  assert_hip(hipMemcpy(w->bindings[TOY_X].address, w->x, sizeof(w->x),
-                       hipMemcpyHostToDevice));
+  device_upload(w->bindings[TOY_X].address, w->x, sizeof(w->x));
   for (int i = 0; i < FAULTY_SLOTS; ++i) w->model[0][i] = (uint64_t)i + 1;
   for (int step = 0; step < FAULTY_STEPS; ++step) {
     uint64_t o[FAULTY_TOKENS];
@@ -137,8 +137,8 @@ static void check_paired(const faulty_order_t* order, const char* make,
 void faulty_live(faulty_world_t* w, counting_allocator_t* counting,
                  const faulty_order_t* order, faulty_life_t* life) {
   memset(life, 0, sizeof(*life));
-  assert_hip(hipMemcpy(w->bindings[TOY_STATE].address, w->model[0],
-                       sizeof(w->model[0]), hipMemcpyHostToDevice));
+  device_upload(w->bindings[TOY_STATE].address, w->model[0],
+                sizeof(w->model[0]));
   size_t memory = sg_hip_host_memory_in_use(0);
   sg_executor_options_t options;
   sg_executor_options_initialize(&options);

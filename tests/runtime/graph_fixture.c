@@ -7,6 +7,7 @@
 
 #include "runtime/base/shared_word.h"
 #include "tests/check.h"
+#include "tests/device_memory.h"
 
 const sg_kernel_t graph_fixture_toy = {.op = "toy_op",
                                        .name = "toy_layer",
@@ -25,7 +26,7 @@ static uint64_t input_value(int input) {
 static void* device_copy(const void* data, size_t bytes) {
   void* memory = NULL;
   assert_hip(hipMalloc(&memory, bytes));
-  assert_hip(hipMemcpy(memory, data, bytes, hipMemcpyHostToDevice));
+  device_upload(memory, data, bytes);
   return memory;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/check.h"
+#include "tests/device_memory.h"
 #include "tests/runtime/executor_fixture.h"
 
 // Device memory that a batch is copied to.
@@ -15,12 +16,9 @@ typedef struct device_arrays_t {
   int32_t* sequence_count;
 } device_arrays_t;
 
+// What is not filled in must not be read.
 static int32_t* allocate_ints(size_t count) {
-  void* memory = NULL;
-  assert_hip(hipMalloc(&memory, count * sizeof(int32_t)));
-  // What is not filled in must not be read.
-  assert_hip(hipMemset(memory, 0x5a, count * sizeof(int32_t)));
-  return memory;
+  return device_allocate(count * sizeof(int32_t), 0x5a);
 }
 
 static device_arrays_t allocate_arrays(void) {
@@ -38,9 +36,7 @@ static void free_arrays(device_arrays_t* a) {
 }
 
 static void copy_ints(int32_t* to, const int32_t* from, int32_t count) {
-  if (count == 0) return;
-  assert_hip(hipMemcpy(to, from, (size_t)count * sizeof(int32_t),
-                       hipMemcpyHostToDevice));
+  device_upload(to, from, (size_t)count * sizeof(int32_t));
 }
 
 // Copies |batch| to the device; returns its tokens.
