@@ -53,19 +53,34 @@ static sg_status_t check_device(int device) {
   return sg_status_ok();
 }
 
+// Drivers refuse launches that their kernels are not built for, recorded or
+// not; the host's kernels take any.
+static sg_status_t check_target(const sg_target_t* target,
+                                const sg_target_t* own) {
+  if (own->flavour == SG_FLAVOUR_HOST || own->flavour == target->flavour) {
+    return sg_status_ok();
+  }
+  return sg_status_make(SG_STATUS_UNSUPPORTED,
+                        "context: target %s, kernels are for %s; the host "
+                        "flavour records for every target",
+                        target->name, own->name);
+}
+
 sg_status_t sg_context_create(const sg_context_options_t* options,
                               sg_context_t** out_context) {
   *out_context = NULL;
   SG_RETURN_IF_ERROR(check_device(options->device));
   const sg_target_t* own;
   SG_RETURN_IF_ERROR(sg_target_of_device(options->device, &own));
+  const sg_target_t* target = options->target != NULL ? options->target : own;
+  SG_RETURN_IF_ERROR(check_target(target, own));
   void* memory;
   SG_RETURN_IF_ERROR(sg_allocate(options->allocator, "context", 1,
                                  sizeof(sg_context_t), &memory));
   sg_context_t* context = memory;
   context->options = *options;
-  context->target = options->target != NULL ? options->target : own;
-  context->runs_here = context->target == own;
+  context->target = target;
+  context->runs_here = target == own;
   context->reference_count = 1;
   *out_context = context;
   return sg_status_ok();

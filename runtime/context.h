@@ -38,7 +38,8 @@ typedef struct sg_context_options_t {
   // HIP device. Entry points set it and restore the thread's own at their end.
   int device;
   // What launches are configured for; NULL for the device's own. With another
-  // one executors record graphs to look at and run nothing.
+  // one executors record graphs to look at and run nothing. The host flavour
+  // takes every target, a GPU's those of its vendor.
   const sg_target_t* target;
   // May be NULL.
   sg_log_function_t log;
@@ -50,8 +51,8 @@ void sg_context_options_initialize(sg_context_options_t* out_options);
 
 typedef struct sg_context_t sg_context_t;
 
-// SG_STATUS_UNSUPPORTED when there is no device, no such device, or no kernel
-// for its architecture.
+// SG_STATUS_UNSUPPORTED when there is no device, no such device, no kernel for
+// its architecture, or a target of another vendor.
 SG_MUST_USE sg_status_t sg_context_create(const sg_context_options_t* options,
                                           sg_context_t** out_context);
 
