@@ -59,6 +59,14 @@ SG_DEVICE float sg_float_of_bf16(uint16_t bits) {
   return sg_float_of((uint32_t)bits << 16);
 }
 
+// Of the two that sg_bf16_pair_of makes a word of.
+SG_DEVICE float sg_bf16_pair_low(uint32_t pair) {
+  return sg_float_of(pair << 16);
+}
+SG_DEVICE float sg_bf16_pair_high(uint32_t pair) {
+  return sg_float_of(pair & 0xffff0000u);
+}
+
 // Elements of tensors whose dtype is known when the kernel runs, as they are in
 // memory: what is loaded ahead of its use must not be computed with before.
 SG_DEVICE uint32_t sg_load_bits(int32_t dtype, const void* tensor,

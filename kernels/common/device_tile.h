@@ -175,8 +175,8 @@ SG_DEVICE sg_run_t sg_run_load(int32_t dtype, const void* tensor,
   sg_run_t run;
 #pragma unroll
   for (int32_t i = 0; i < SG_TILE_RUN; i += 2) {
-    run.value[i] = sg_float_of(narrow.pair[i / 2] << 16);
-    run.value[i + 1] = sg_float_of(narrow.pair[i / 2] & 0xffff0000u);
+    run.value[i] = sg_bf16_pair_low(narrow.pair[i / 2]);
+    run.value[i + 1] = sg_bf16_pair_high(narrow.pair[i / 2]);
   }
   return run;
 }

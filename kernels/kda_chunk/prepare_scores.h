@@ -187,20 +187,16 @@ SG_DEVICE void make_scores(const channel_t& channel, int32_t count,
 // known of the column goes into all rows below at once.
 template <typename element_t, typename shared_type>
 SG_DEVICE void put_solve(const shared_type* shared, element_t* solve) {
-  constexpr int32_t QUAD = 4;
   const int32_t column = sg_thread();
   const float beta = shared->beta[column];
   float x[ROWS];
 #pragma unroll
   for (int32_t r = 0; r < ROWS; ++r) x[r] = r == column ? 1.0f : 0.0f;
 #pragma unroll
-  for (int32_t first = 0; first < ROWS; first += QUAD) {
+  for (int32_t s = 0; s < ROWS; ++s) {
 #pragma unroll
-    for (int32_t s = first; s < first + QUAD; ++s) {
-#pragma unroll
-      for (int32_t r = s + 1; r < ROWS; ++r) {
-        x[r] -= shared->scores[0][r][s] * x[s];
-      }
+    for (int32_t r = s + 1; r < ROWS; ++r) {
+      x[r] -= shared->scores[0][r][s] * x[s];
     }
   }
 #pragma unroll

@@ -299,7 +299,6 @@ SG_DEVICE sg_left_t<sg_fp16_t> sg_scan_written(
   sg_left_from(scaled, &left);
   return left;
 }
-template <int32_t KEY_TILES>
 SG_DEVICE sg_left_t<float> sg_scan_written_fp32(
     const sg_scan_step_t& step, float out_factors[SG_TILE_ROWS]) {
   sg_left_t<float> left;
@@ -322,7 +321,7 @@ SG_DEVICE sg_tile_t sg_scan_block(const unsigned char* bytes,
   if constexpr (SG_SCAN_IS_SCALED<element_t>) {
     written = sg_scan_written(step, state, factors);
   } else {
-    written = sg_scan_written_fp32<KEY_TILES>(step, factors);
+    written = sg_scan_written_fp32(step, factors);
   }
   sg_tile_t output = sg_scan_output(panel, step.query, step.delta);
   sg_scan_update(panel, written, factors, state);

@@ -120,9 +120,8 @@ SG_DEVICE sg_float4_t load_piece(const float* piece) {
 }
 SG_DEVICE sg_float4_t load_piece(const bf16_t* piece) {
   const sg_word2_t pairs = sg_load_8_once(piece);
-  return sg_float4_t{
-      sg_float_of(pairs.x << 16), sg_float_of(pairs.x & 0xffff0000u),
-      sg_float_of(pairs.y << 16), sg_float_of(pairs.y & 0xffff0000u)};
+  return sg_float4_t{sg_bf16_pair_low(pairs.x), sg_bf16_pair_high(pairs.x),
+                     sg_bf16_pair_low(pairs.y), sg_bf16_pair_high(pairs.y)};
 }
 SG_DEVICE void store_piece(float* piece, sg_float4_t value) {
   sg_store_16_once(piece, value);
