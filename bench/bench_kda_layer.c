@@ -24,6 +24,7 @@
 
 enum { HEADS = 32 };
 
+// The last ones are those of scaling.h too.
 static const bench_case_t all_cases[] = {
     BENCH_CASE("decode-1", HEADS, 1, 1),
     BENCH_CASE("decode-8", HEADS, 8, 1),
@@ -87,8 +88,7 @@ static sg_status_t time_runs(const kda_layer_t* layer, ggml_kda_t* ggml,
 
 static sg_status_t measure(const kda_layer_t* layer, ggml_kda_t* ggml,
                            int32_t repeats, result_t* out_result) {
-  const int32_t tokens = layer->shape.sequences * layer->shape.tokens;
-  const int32_t runs = tokens <= 64 ? SHORT_RUNS : 1;
+  const int32_t runs = bench_case_tokens(&layer->shape) <= 64 ? SHORT_RUNS : 1;
   samples_t ours, theirs;
   const size_t capacity = (size_t)repeats * (size_t)runs;
   sg_status_t status = samples_initialize(capacity, &ours);
@@ -131,7 +131,7 @@ static void print_case(const bench_case_t* shape, const result_t* result) {
   const sample_summary_t* ours = &result->ours;
   printf("%-10s %9.3f %9.3f %9.3f %9.3f %9.2f", shape->name, ours->median,
          ours->min, ours->p10, ours->p90,
-         ours->median * 1e3 / (shape->sequences * shape->tokens));
+         ours->median * 1e3 / bench_case_tokens(shape));
   if (ggml_kda_version() != NULL) {
     printf(" %9.3f %6.2f", result->ggml.median,
            result->ggml.median / ours->median);
@@ -142,13 +142,13 @@ static void print_case(const bench_case_t* shape, const result_t* result) {
 
 static void write_case(sg_json_writer_t* writer, const bench_case_t* shape,
                        const result_t* result) {
-  const double tokens = shape->sequences * shape->tokens;
+  const double tokens = bench_case_tokens(shape);
   sg_json_writer_begin_object(writer);
   sg_json_writer_key(writer, "name");
   sg_json_writer_string(writer, shape->name);
   sg_json_writer_key(writer, "op");
-  sg_json_writer_string(writer,
-                        shape->tokens == 1 ? "kda_recurrent" : "kda_chunk");
+  sg_json_writer_string(
+      writer, bench_case_is_decode(shape) ? "kda_recurrent" : "kda_chunk");
   sg_json_writer_key(writer, "sequences");
   sg_json_writer_int64(writer, shape->sequences);
   sg_json_writer_key(writer, "tokens");
@@ -222,7 +222,8 @@ static sg_status_t run_cases(const options_t* options,
   }
   sg_json_writer_end_array(writer);
   if (options->scaling_turns > 0) {
-    SG_RETURN_IF_ERROR(scaling_run(options->scaling_turns, writer));
+    SG_RETURN_IF_ERROR(scaling_run(&all_cases[CASE_COUNT - SCALING_CASES],
+                                   options->scaling_turns, writer));
   }
   sg_json_writer_end_object(writer);
   return sg_json_writer_finish(writer);

@@ -5,35 +5,24 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/kda_layer.h"
 #include "bench/samples.h"
 #include "bench/timing.h"
 
-enum { HEADS = 32 };
-
-static const bench_case_t cases[] = {
-    BENCH_CASE("1x512", HEADS, 1, 512),
-    BENCH_CASE("1x1024", HEADS, 1, 1024),
-    BENCH_CASE("4x256", HEADS, 4, 256),
-    BENCH_CASE("1x4096", HEADS, 1, 4096),
-    BENCH_CASE("1x16384", HEADS, 1, 16384),
-};
-
 enum {
-  CASE_COUNT = sizeof(cases) / sizeof(cases[0]),
-  LONGEST = CASE_COUNT - 1,
+  LONGEST = SCALING_CASES - 1,
   // Tokens of a case in each turn, at least.
   TURN_TOKENS = 4096,
 };
 
 typedef struct scaling_t {
-  kda_layer_t layers[CASE_COUNT];
-  samples_t token_us[CASE_COUNT];
-  samples_t ratios[CASE_COUNT];
+  kda_layer_t layers[SCALING_CASES];
+  samples_t token_us[SCALING_CASES];
+  samples_t ratios[SCALING_CASES];
 } scaling_t;
 
-static sg_status_t initialize(int32_t repeats, scaling_t* scaling) {
-  for (int32_t i = 0; i < CASE_COUNT; ++i) {
+static sg_status_t initialize(const bench_case_t cases[SCALING_CASES],
+                              int32_t repeats, scaling_t* scaling) {
+  for (int32_t i = 0; i < SCALING_CASES; ++i) {
     SG_RETURN_IF_ERROR(
         samples_initialize((size_t)repeats, &scaling->token_us[i]));
     SG_RETURN_IF_ERROR(
@@ -44,7 +33,7 @@ static sg_status_t initialize(int32_t repeats, scaling_t* scaling) {
 }
 
 static void deinitialize(scaling_t* scaling) {
-  for (int32_t i = 0; i < CASE_COUNT; ++i) {
+  for (int32_t i = 0; i < SCALING_CASES; ++i) {
     samples_deinitialize(&scaling->token_us[i]);
     samples_deinitialize(&scaling->ratios[i]);
     kda_layer_deinitialize(&scaling->layers[i]);
@@ -64,11 +53,11 @@ static sg_status_t time_turn(const kda_layer_t* layer, double* out_token_us) {
 
 static sg_status_t measure(int32_t repeats, scaling_t* scaling) {
   for (int32_t turn = 0; turn < repeats; ++turn) {
-    double token_us[CASE_COUNT];
-    for (int32_t i = 0; i < CASE_COUNT; ++i) {
+    double token_us[SCALING_CASES];
+    for (int32_t i = 0; i < SCALING_CASES; ++i) {
       SG_RETURN_IF_ERROR(time_turn(&scaling->layers[i], &token_us[i]));
     }
-    for (int32_t i = 0; i < CASE_COUNT; ++i) {
+    for (int32_t i = 0; i < SCALING_CASES; ++i) {
       samples_add(&scaling->token_us[i], token_us[i]);
       samples_add(&scaling->ratios[i], token_us[i] / token_us[LONGEST]);
     }
@@ -80,14 +69,15 @@ static void report(scaling_t* scaling, sg_json_writer_t* writer) {
   printf("%-10s %9s %9s %9s %9s\n", "case", "us/token", "ratio", "p10", "p90");
   sg_json_writer_key(writer, "scaling");
   sg_json_writer_begin_array(writer);
-  for (int32_t i = 0; i < CASE_COUNT; ++i) {
+  for (int32_t i = 0; i < SCALING_CASES; ++i) {
     const sample_summary_t time = samples_summarize(&scaling->token_us[i]);
     const sample_summary_t ratio = samples_summarize(&scaling->ratios[i]);
-    printf("%-10s %9.2f %9.3f %9.3f %9.3f\n", cases[i].name, time.median,
-           ratio.median, ratio.p10, ratio.p90);
+    const char* name = scaling->layers[i].shape.name;
+    printf("%-10s %9.2f %9.3f %9.3f %9.3f\n", name, time.median, ratio.median,
+           ratio.p10, ratio.p90);
     sg_json_writer_begin_inline_object(writer);
     sg_json_writer_key(writer, "name");
-    sg_json_writer_string(writer, cases[i].name);
+    sg_json_writer_string(writer, name);
     sg_json_writer_key(writer, "token_us");
     sg_json_writer_double(writer, time.median);
     sg_json_writer_key(writer, "ratio");
@@ -101,10 +91,11 @@ static void report(scaling_t* scaling, sg_json_writer_t* writer) {
   sg_json_writer_end_array(writer);
 }
 
-sg_status_t scaling_run(int32_t repeats, sg_json_writer_t* writer) {
+sg_status_t scaling_run(const bench_case_t cases[SCALING_CASES],
+                        int32_t repeats, sg_json_writer_t* writer) {
   scaling_t scaling;
   memset(&scaling, 0, sizeof(scaling));
-  sg_status_t status = initialize(repeats, &scaling);
+  sg_status_t status = initialize(cases, repeats, &scaling);
   if (sg_status_is_ok(status)) status = measure(repeats, &scaling);
   if (sg_status_is_ok(status)) report(&scaling, writer);
   deinitialize(&scaling);
