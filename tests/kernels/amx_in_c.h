@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/common/host_math.h"
+
 enum { AMX_TILES = 8, AMX_ROWS = 16, AMX_WORDS = 16, AMX_ROW_BYTES = 64 };
 
 // Rows of 32-bit words: a number of fp32, or two of bf16, the first one low.
@@ -29,31 +31,20 @@ static _Thread_local struct {
   amx_tile_t tile[AMX_TILES];
 } amx_unit;
 
-static inline uint32_t amx_bits_of(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof(bits));
-  return bits;
-}
-
-static inline float amx_float_of(uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
 // Both sets of instructions take what is too small to be normal for zero.
 static inline float amx_flush(float value) {
-  const uint32_t bits = amx_bits_of(value);
-  return amx_float_of((bits & 0x7f800000) == 0 ? bits & 0x80000000 : bits);
+  const uint32_t bits = sg_float_bits(value);
+  return sg_float_from_bits((bits & 0x7f800000) == 0 ? bits & 0x80000000
+                                                     : bits);
 }
 
 static inline float amx_widen(uint32_t bf16) {
-  return amx_flush(amx_float_of(bf16 << 16));
+  return amx_flush(sg_float_from_bits(bf16 << 16));
 }
 
 // To the nearest, ties to even; NaNs stay NaNs.
 static inline uint16_t amx_narrow(float value) {
-  const uint32_t bits = amx_bits_of(amx_flush(value));
+  const uint32_t bits = sg_float_bits(amx_flush(value));
   if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40);
   return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
@@ -137,8 +128,8 @@ static inline void amx_multiply_add(int to, int left, int right) {
     }
     for (int n = 0; n < AMX_WORDS; ++n) {
       const float product = amx_flush(first[n] + second[n]);
-      const float before = amx_flush(amx_float_of(sums[m][n]));
-      sums[m][n] = amx_bits_of(amx_flush(before + product));
+      const float before = amx_flush(sg_float_from_bits(sums[m][n]));
+      sums[m][n] = sg_float_bits(amx_flush(before + product));
     }
   }
 }

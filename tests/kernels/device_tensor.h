@@ -12,6 +12,7 @@
 #include "runtime/hip/hip.h"
 #include "runtime/hip/launch.h"
 #include "tests/check.h"
+#include "tests/device_memory.h"
 
 typedef struct device_tensor_t {
   void* host;
@@ -24,7 +25,7 @@ static inline device_tensor_t device_tensor_create(size_t bytes) {
   device_tensor_t tensor = {.host = malloc(bytes), .bytes = bytes};
   assert_non_null(tensor.host);
   memset(tensor.host, 0xff, bytes);
-  assert_hip(hipMalloc(&tensor.device, bytes));
+  tensor.device = device_allocate(bytes, 0xff);
   return tensor;
 }
 
@@ -34,8 +35,7 @@ static inline void device_tensor_destroy(device_tensor_t* tensor) {
 }
 
 static inline void device_tensor_upload(const device_tensor_t* tensor) {
-  assert_hip(hipMemcpy(tensor->device, tensor->host, tensor->bytes,
-                       hipMemcpyHostToDevice));
+  device_upload(tensor->device, tensor->host, tensor->bytes);
 }
 
 static inline void device_tensor_download(const device_tensor_t* tensor) {

@@ -4,8 +4,7 @@
 
 #include <math.h>
 #include <string.h>
-
-#include "tests/kernels/kda_cmocka.h"
+#include "tests/check.h"
 
 typedef struct error_sum_t {
   double difference;

@@ -7,7 +7,7 @@
 
 #include "kernels/common/host_convert.h"
 #include "kernels/kda_chunk/kda_chunk.h"
-#include "tests/kernels/kda_cmocka.h"
+#include "tests/check.h"
 
 enum { CANARY = 0xa5 };
 

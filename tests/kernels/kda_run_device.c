@@ -9,7 +9,8 @@
 #include "kernels/kda_chunk/kda_chunk.h"
 #include "kernels/kda_recurrent/kda_recurrent.h"
 #include "runtime/hip/hip.h"
-#include "tests/kernels/kda_cmocka.h"
+#include "tests/check.h"
+#include "tests/device_memory.h"
 #include "tests/kernels/kda_run.h"
 
 enum { SKIPPED = 77 };
@@ -23,8 +24,6 @@ typedef struct device_run_t {
   void* workspace;
   sg_kda_args_t args;
 } device_run_t;
-
-static void check(hipError_t error) { assert_int_equal(error, hipSuccess); }
 
 double kda_run_state_tolerance(sg_dtype_t dtype) {
   // Operands have 11 bits where activations are bf16, so that a product is off
@@ -77,33 +76,31 @@ static void device_run_initialize(kda_run_t* run, device_run_t* out_device) {
   assert_ok(sg_target_of_device(/*device=*/0, &out_device->target));
   out_device->run = run;
   out_device->args = run->args;
-  check(hipStreamCreate(&out_device->stream));
+  assert_hip(hipStreamCreate(&out_device->stream));
   kda_run_buffers(run, out_device->host);
   for (size_t i = 0; i < KDA_RUN_BUFFERS; ++i) {
     const size_t bytes = bytes_with_canaries(out_device->host[i]);
-    check(hipMalloc((void**)&out_device->device[i], bytes));
-    check(hipMemcpy(out_device->device[i], out_device->host[i]->memory, bytes,
-                    hipMemcpyHostToDevice));
+    out_device->device[i] = device_allocate(bytes, KDA_RUN_POISON);
+    device_upload(out_device->device[i], out_device->host[i]->memory, bytes);
   }
   size_t bytes;
   assert_ok(sg_kda_chunk_workspace_bytes(run->args.geometry, out_device->target,
                                          &run->args.capacity, &bytes));
-  check(hipMalloc(&out_device->workspace, bytes + 1));
-  check(hipMemset(out_device->workspace, KDA_RUN_POISON, bytes + 1));
+  out_device->workspace = device_allocate(bytes + 1, KDA_RUN_POISON);
   translate_args(out_device);
 }
 
 // Waits, and takes everything back.
 static void device_run_deinitialize(device_run_t* device) {
-  check(hipStreamSynchronize(device->stream));
+  assert_hip(hipStreamSynchronize(device->stream));
   for (size_t i = 0; i < KDA_RUN_BUFFERS; ++i) {
-    check(hipMemcpy(device->host[i]->memory, device->device[i],
-                    bytes_with_canaries(device->host[i]),
-                    hipMemcpyDeviceToHost));
-    check(hipFree(device->device[i]));
+    assert_hip(hipMemcpy(device->host[i]->memory, device->device[i],
+                         bytes_with_canaries(device->host[i]),
+                         hipMemcpyDeviceToHost));
+    assert_hip(hipFree(device->device[i]));
   }
-  check(hipFree(device->workspace));
-  check(hipStreamDestroy(device->stream));
+  assert_hip(hipFree(device->workspace));
+  assert_hip(hipStreamDestroy(device->stream));
 }
 
 static void enqueue(device_run_t* device, bool recurrent, bool zeroes_outputs) {

@@ -9,7 +9,7 @@
 #include "kernels/kda_chunk/kda_chunk_host.h"
 #include "kernels/kda_recurrent/configure.h"
 #include "kernels/kda_recurrent/kda_recurrent_host.h"
-#include "tests/kernels/kda_cmocka.h"
+#include "tests/check.h"
 #include "tests/kernels/kda_run.h"
 
 double kda_run_state_tolerance(sg_dtype_t dtype) {

@@ -172,8 +172,7 @@ static void test_offsets_of_64_bits(void** state) {
   metadata_set_batch(&f, COUNT, lens, computed, slots);
   metadata_step(&f);
   metadata_check_good(&f);
-  void* device = NULL;
-  assert_hip(hipMalloc(&device, 8 * (size_t)(options.sequences + 1)));
+  void* device = device_allocate(8 * (size_t)(options.sequences + 1), 0xee);
   f.metadata.query_start_loc = device;
   f.metadata.offset_bytes = 8;
   f.metadata.query_start_loc_copy = f.ingest.query_start_loc;

@@ -7,7 +7,7 @@
 
 #include "kernels/common/host_convert.h"
 #include "kernels/common/host_math.h"
-#include "tests/kernels/kda_cmocka.h"
+#include "tests/check.h"
 #include "tests/kernels/kda_inputs.h"
 
 // Difference in units in the last place of the expected number.

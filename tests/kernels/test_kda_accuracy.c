@@ -3,8 +3,8 @@
 // The step of kda_recurrent and kda_chunk against the recurrence in double
 // precision.
 
+#include "tests/check.h"
 #include "tests/kernels/kda_check.h"
-#include "tests/kernels/kda_cmocka.h"
 
 #define COUNT_OF(array) ((int32_t)(sizeof(array) / sizeof((array)[0])))
 

@@ -5,8 +5,8 @@
 
 #include <math.h>
 
+#include "tests/check.h"
 #include "tests/kernels/kda_check.h"
-#include "tests/kernels/kda_cmocka.h"
 
 // Two decodes, then resumed, fresh, empty and one-token sequences.
 static kda_case_t mixed_case(void) {

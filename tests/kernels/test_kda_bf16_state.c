@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tests/check.h"
 #include "tests/kernels/kda_check.h"
-#include "tests/kernels/kda_cmocka.h"
 
 #define COUNT_OF(array) ((int32_t)(sizeof(array) / sizeof((array)[0])))
 

@@ -8,7 +8,7 @@
 
 #include "kernels/kda_chunk/configure.h"
 #include "kernels/kda_recurrent/configure.h"
-#include "tests/kernels/kda_cmocka.h"
+#include "tests/check.h"
 #include "tests/kernels/kda_run.h"
 
 static void expect(sg_status_t status, sg_status_code_t code,

@@ -2,8 +2,8 @@
 //
 // Long sequences.
 
+#include "tests/check.h"
 #include "tests/kernels/kda_check.h"
-#include "tests/kernels/kda_cmocka.h"
 
 // Memory over thousands of tokens: rounding of each step adds up.
 static void test_kda_weak_gates_over_8192_tokens(void** state) {

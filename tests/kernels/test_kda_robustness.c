@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/check.h"
 #include "tests/kernels/kda_check.h"
-#include "tests/kernels/kda_cmocka.h"
 
 // Rounding of o to bf16 is a few 1e-3; where keys repeat, errors of earlier
 // values come back with each token that corrects them.
