@@ -28,6 +28,11 @@ def available():
         os.path.join(root, "test/mockgpu/amd/emu.py"))
 
 
+def at(array):
+    """The address of a numpy array, as params have it."""
+    return array.ctypes.data
+
+
 def load_emulator():
     # Its own cache of compiled instructions belongs to nobody else.
     os.environ.setdefault("CACHELEVEL", "0")

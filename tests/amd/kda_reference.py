@@ -27,6 +27,19 @@ def from_dtype(bits, dtype):
     return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
 
 
+NAN_BITS = 0xff  # of each byte; a NaN in every dtype
+
+
+def poisoned(shape, dtype):
+    array = np.empty(shape, np.float32 if dtype == FP32 else np.uint16)
+    array.view(np.uint8).fill(NAN_BITS)
+    return array
+
+
+def is_poisoned(array):
+    return (array.copy().view(np.uint8) == NAN_BITS).all()
+
+
 def sigmoid(x):
     return 1.0 / (1.0 + np.exp(-x))
 

@@ -11,15 +11,12 @@ import sys
 import numpy as np
 
 import emulator
+from emulator import at
 
 COUNTS = "<6iq"
 (FIRST_OFFSET, DECREASING, TOKEN_COUNT, SLOT_RANGE, DUPLICATE, PHASE, TABLES,
  COMPUTED) = 3, 4, 5, 6, 7, 8, 9, 10
 STALE, SEQUENCE_COUNT = 1, 2
-
-
-def at(array):
-    return array.ctypes.data
 
 
 # --- chunk_metadata ---

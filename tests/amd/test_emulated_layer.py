@@ -11,15 +11,12 @@ import sys
 import numpy as np
 
 import emulator
-from kda_reference import BF16, FP16, FP32, from_dtype, sigmoid, to_dtype
+from emulator import at
+from kda_reference import (BF16, FP16, FP32, from_dtype, is_poisoned,
+                           poisoned, sigmoid, to_dtype)
 
 # Half a unit in the last place of outputs, at most, relative to them.
 ROUNDING = {FP32: 0.0, BF16: 2.0 ** -8, FP16: 2.0 ** -11}
-NAN_BITS = 0xff
-
-
-def at(array):
-    return array.ctypes.data
 
 
 def make_counts(sequences, tokens, error):
@@ -30,14 +27,9 @@ def make_counts(sequences, tokens, error):
 def random_rows(random, shape, spare, dtype):
     """Random elements and |spare| rows that are NaN, and the values."""
     bits = to_dtype(random.standard_normal(shape), dtype)
-    rows = np.empty((shape[0] + spare,) + shape[1:], bits.dtype)
-    rows.view(np.uint8).fill(NAN_BITS)
+    rows = poisoned((shape[0] + spare,) + shape[1:], dtype)
     rows[:shape[0]] = bits
     return rows, from_dtype(bits, dtype)
-
-
-def is_poison(rows):
-    return (rows.copy().view(np.uint8) == NAN_BITS).all()
 
 
 def check_close(rows, dtype, expected, terms):
@@ -65,10 +57,9 @@ def run_short_conv(kernels, dtype, width, grid, error):
     weight = random.standard_normal((channels, width)).astype(np.float32)
     cache, history = random_rows(random, (5, width - 1, channels), 0, dtype)
     # Slot 1 is a fresh sequence's.
-    cache[1].view(np.uint8).fill(NAN_BITS)
+    cache[1] = poisoned(cache[1].shape, dtype)
     expected_cache = cache.copy()
-    y = np.empty_like(x)
-    y.view(np.uint8).fill(NAN_BITS)
+    y = poisoned(x.shape, dtype)
     loc = np.cumsum([0] + lens).astype(np.int32)
     counts = make_counts(len(lens), tokens, error)
     lengths = np.array(computed, np.int32), np.array(slots, np.int32)
@@ -79,7 +70,7 @@ def run_short_conv(kernels, dtype, width, grid, error):
     for n, length in enumerate(lens):
         rows, slot = slice(loc[n], loc[n + 1]), slots[n]
         if error or slot < 0:
-            assert is_poison(y[rows]) if error else not y[rows].any()
+            assert is_poisoned(y[rows]) if error else not y[rows].any()
             continue
         before = history[slot] if computed[n] else 0 * history[slot]
         whole = np.concatenate([before, inputs[rows]])
@@ -89,7 +80,7 @@ def run_short_conv(kernels, dtype, width, grid, error):
         if length:
             expected_cache[slot] = to_dtype(whole[length:], dtype)
     assert cache.tobytes() == expected_cache.tobytes()
-    assert is_poison(y[tokens:])
+    assert is_poisoned(y[tokens:])
 
 
 def test_gated_norm(kernels):
@@ -105,8 +96,7 @@ def run_gated_norm(kernels, dtype, dim, error):
     o, x = random_rows(random, (tokens, heads, dim), spare, dtype)
     gate, gates = random_rows(random, (tokens, heads, dim), spare, dtype)
     weight = random.standard_normal(dim).astype(np.float32)
-    y = np.empty_like(o)
-    y.view(np.uint8).fill(NAN_BITS)
+    y = poisoned(o.shape, dtype)
     counts = make_counts(2, tokens, error)
     kernels.launch("gated_norm", 3, 256, struct.pack(
         "<5Q3q6ifi", at(counts), at(o), at(gate), at(weight), at(y),

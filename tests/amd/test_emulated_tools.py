@@ -11,11 +11,8 @@ import sys
 import numpy as np
 
 import emulator
+from emulator import at
 from kda_reference import BF16, FP16, FP32, to_dtype
-
-
-def at(array):
-    return array.ctypes.data
 
 
 # --- random_fill ---
